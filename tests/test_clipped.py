@@ -52,6 +52,38 @@ def test_columns_with_long_tails_are_named(clipped):
     assert "sales" in clipped_warning(found)
 
 
+@pytest.mark.parametrize("said", [None, "bool", {"levels": [0, 1]}, {"categories": [0, 1]}])
+def test_a_declared_flag_is_not_blamed(said):
+    """A logarithm would make its zeros missing, and log1p changes nothing: what helps is to declare it."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({**dict(zip(NAMES, FEW.T, strict=True)), "flag": (RNG.random(3000) < 0.1).astype(int)})
+    options = {} if said is None else {"columns": {"flag": said, ...: None}}
+    release = PrivatePCA(2, method="whitened", **BUDGET, **options).fit(frame).release_
+    tails = np.zeros((6, release.n_features))
+    tails[4, [label.startswith(("flag", "sales")) for label in release.labels]] = 9.0
+    warning = clipped_warning(replace(release, measured=replace(release.measured, tails=tails)))
+    flags = [label for label in release.labels if label.startswith("flag")]
+    assert any(label in warning.split("most clearly in")[1].split(".")[0] for label in flags) == (said is None)
+    assert "A flag of 0 and 1 needs no transform" in warning
+    assert 'declare type = "bool"' in warning
+
+
+def test_regressions_warn_too(clipped):
+    """Variances that are too small make coefficients wrong, by more than their standard errors say."""
+    fit = clipped.regression("a")
+    assert fit.warning == clipped_warning(clipped, coefficients=True)
+    assert "coefficients" not in clipped_warning(clipped)
+    assert "coefficients" in clipped_warning(replace(clipped, kind="ridge"))
+    for text in (fit.summary(), fit._repr_html_()):
+        said = " ".join(text.split())
+        assert "of the rows may have been clipped" in said
+        assert "coefficients, perhaps by more than their intervals say" in said
+    few = replace(clipped, measured=replace(clipped.measured, outside=0.0, tails=np.zeros((6, 5)))).regression("a")
+    assert few.warning is None
+    assert "clipped" not in few.summary()
+    assert all(len(line) <= 78 for line in fit.summary().splitlines())
+
+
 def test_no_column_is_blamed_where_the_counts_show_none(clipped):
     found = replace(clipped, measured=replace(clipped.measured, tails=np.zeros((6, 5))))
     said = clipped_warning(found)

@@ -147,6 +147,23 @@ def test_a_scree_plot_has_no_axes_of_unknown_columns():
     assert np.isfinite(list(axes.collections[0].get_segments())).all()
 
 
+def test_a_biplot_has_no_cross_over_the_whole_picture(monkeypatch, source):
+    """A column whose variance is too uncertain may have any loading: it has no arrow, no cross and no label."""
+    release = PrivatePCA(2, epsilon=4.0, delta=1e-6, scale=np.ones(14), random_state=0).fit(source).release_
+    whole = BiplotDisplay.from_release(release).ax_
+    assert any("column 0" in text for text in texts(whole))
+    found = release.usual_intervals
+    known, (low, high) = np.arange(14) > 0, found.components
+    monkeypatch.setitem(vars(found), "known", known)
+    monkeypatch.setitem(vars(found), "components", (np.where(known, low, -1.0), np.where(known, high, 1.0)))
+    axes = BiplotDisplay.from_release(release).ax_
+    assert not any("column 0" in text for text in texts(axes))
+    assert "not known: 1" in axes.get_title(loc="left")
+    assert len(axes.texts) == len(whole.texts) - 2  # an arrow and a label
+    crosses = [part for lines in axes.collections[1:] for part in lines.get_segments()]
+    assert max(np.ptp(part, axis=0).max() for part in crosses) < np.ptp(axes.get_xlim()) / 3
+
+
 def test_a_release_that_holds_no_moment_has_one_dashed_floor(source):
     """As files of older versions."""
     gaussian = PrivatePCA(2, method="gaussian", bound=12.0, epsilon=2.0, delta=1e-6).fit(source)

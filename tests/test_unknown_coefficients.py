@@ -38,8 +38,34 @@ def test_the_table_of_a_ridge_regression_gives_it_no_number(table):
     assert list(ridge.release_.unknown_columns) == ["constant"]
     (shown,) = ridge_tables(ridge.release_)
     (row,) = [row for row in shown.rows if row[0] == "constant"]
-    assert row[1] == "not distinguishable from noise"
+    assert row[1] == "not known"
+    assert "Not known: constant (constant, rare, or too few rows for this budget)." in shown.note
+    assert shown.rows[-1] == ["intercept", "not known"]
+    assert "The intercept depends on all coefficients." in shown.note
     assert isinstance(next(row for row in shown.rows if row[0] == "a")[1], tuple)
+
+
+def test_the_table_of_a_ridge_regression_says_which_columns_cannot_be_separated():
+    rows = np.random.default_rng(0).normal(size=(4000, 3))
+    rows[:, 1] = rows[:, 0] + 0.003 * rows[:, 1]
+    ridge = PrivateRidge(0.0, method="gaussian", bound=6.0, epsilon=2.0, delta=1e-6, random_state=0)
+    target = rows @ [1.0, 0.0, 1.0] + np.random.default_rng(1).normal(size=4000)
+    release = ridge.fit(ArraySource(rows, ["mg", "umol", "other"]), target).release_
+    why = "it cannot be separated from a combination with umol"
+    assert release.regression("y").unknown["mg"] == why
+    (shown,) = ridge_tables(release)
+    assert [row[1] for row in shown.rows if row[0] in ("mg", "umol", "intercept")] == ["not known"] * 3
+    assert f"mg ({why})" in shown.note
+
+
+def test_a_regression_in_a_notebook_says_what_is_not_known_and_what_is_assumed(table):
+    source = ArraySource(table, ["a", "b", "constant", "y"])
+    release = PrivateCovariance(epsilon=3.0, delta=1e-6, scale="private", random_state=0).fit(source).release_
+    for of, sampled in (("population", True), ("table", False)):
+        fit = release.regression("y", of=of)
+        for text in (fit._repr_html_(), " ".join(str(fit).split())):
+            assert ("residuals of equal spread (homoscedastic)" in text) == sampled
+            assert f"constant: not known, {release.unknown_columns['constant']}." in text
 
 
 def test_numbers_of_a_summary_do_not_run_together(table):

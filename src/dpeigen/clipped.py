@@ -36,14 +36,15 @@ def long_columns(release: Release, least: float = _LONG) -> list[int]:
     measured = release.measured
     if measured is None or measured.tails is None:
         return []
-    tails = np.where(release.is_share | ~measured.back.any(axis=1), 0.0, measured.tails[4])
+    tails = np.where(release.is_flag | ~measured.back.any(axis=1), 0.0, measured.tails[4])
     return [int(j) for j in np.argsort(-tails, kind="stable") if tails[j] > least]
 
 
-def clipped_warning(release: Release) -> str | None:
+def clipped_warning(release: Release, *, coefficients: bool = False) -> str | None:
     """What to know, and what to do, if more than 3% of the rows may have been clipped.
 
-    If released counts show a column with rare large values, 0.5% are enough.
+    If released counts show a column with rare large values, 0.5% are enough. ``coefficients``: whether to speak of
+    those of regressions too; a release of a regression always does.
     """
     share = clipped_share(release)
     if share is None or share <= _FEW:
@@ -51,13 +52,15 @@ def clipped_warning(release: Release) -> str | None:
     found, columns = long_columns(release, _TOLD), release.columns or {}
     if share <= MANY and not found:
         return None
+    coefficients = coefficients or release.kind == "ridge"
     many = f"About {100 * share:.2g}% of the rows may have been clipped. "
     further = " without a transform" if any(said.transform for said in columns.values()) else ""
     if not found and release.measured is not None and release.measured.tails is not None:
         return (
             f"{many}This share follows from ε and the number of rows. The released counts show no column with rare "
             "large values, but they show only what stands out of the noise. If there is one, its variance is too small "
-            f"and its mean is shifted, perhaps by more than their intervals say. {_remedy(further)}"
+            f"and its mean is shifted{', as are coefficients' if coefficients else ''}, perhaps by more than their "
+            f"intervals say. {_remedy(further)}"
         )
     names = [short(clean(release.labels[j])) for j in found[:_NAMED]]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
@@ -67,8 +70,9 @@ def clipped_warning(release: Release) -> str | None:
         else "The released counts do not show which columns these are."
     )
     return (
-        f"{many}In columns with rare large values this makes variances too small and shifts means, perhaps by more "
-        f"than their intervals say. {which} {_remedy(further)}"
+        f"{many}In columns with rare large values this makes variances too small and shifts means"
+        f"{' and coefficients' if coefficients else ''}, perhaps by more than their intervals say. {which} "
+        f"{_remedy(further)}"
     )
 
 
@@ -84,6 +88,7 @@ def foreseen_clipping(share: float | None) -> str | None:
 
 def _remedy(further: str) -> str:
     return (
-        f'For columns of that kind{further} declare transform = "log" (amounts that are always above 0) or "log1p" '
-        "(counts, and amounts that may be 0). More rows or a larger ε clip fewer rows."
+        f'For amounts and counts{further} declare transform = "log" (always above 0) or "log1p" (may be 0). A flag of '
+        '0 and 1 needs no transform: declare type = "bool" or its two levels, which bounds its mean and variance. '
+        "More rows or a larger ε clip fewer rows."
     )

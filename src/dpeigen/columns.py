@@ -22,6 +22,7 @@ __all__ = ["DeclaredColumns"]
 
 _NO_CELLS = "nearly all cells are missing or do not fit the declared type"
 _NOTHING_SEEN = "constant, rare, or too few rows for this budget"
+_UNCERTAIN = "its variance is too uncertain for correlations and loadings"
 
 
 class DeclaredColumns:
@@ -33,6 +34,7 @@ class DeclaredColumns:
     # Those of the release.
     feature_names: Any
     raw_covariance: Any
+    _found: Any
 
     @property
     def columns(self) -> dict[str, Declared] | None:
@@ -72,6 +74,12 @@ class DeclaredColumns:
     def is_share(self) -> NDArray[np.bool_]:
         """Which numeric columns are 0 or 1, so that their means are shares of rows: indicators and truth values."""
         return np.array([said.categories is not None or said.type == "bool" for _, said, _ in self._sayings], bool)
+
+    @property
+    def is_flag(self) -> NDArray[np.bool_]:
+        """Which numeric columns have two declared values: shares of rows, and scales of two levels."""
+        scales = [said.levels is not None and len(said.levels) == 2 for _, said, _ in self._sayings]
+        return np.asarray(self.is_share | np.array(scales, dtype=bool))
 
     @property
     def limits(self) -> tuple[Floats, Floats]:
@@ -203,9 +211,24 @@ class DeclaredColumns:
 
     @property
     def unknown_columns(self) -> dict[str, str]:
-        """The names of numeric columns about which nothing is known, each with the reason."""
+        """The names of numeric columns without known correlations and loadings, each with the reason.
+
+        Nothing at all is known about most of them. Of `uncertain_columns` the centre and the deviation are known.
+        """
         empty = self.columns_without_cells
-        return {self.feature_names[j]: _NO_CELLS if j in empty else _NOTHING_SEEN for j in self._without_scale}
+        reasons = {j: _NO_CELLS if j in empty else _NOTHING_SEEN for j in self._without_scale}
+        reasons |= dict.fromkeys(self.uncertain_columns, _UNCERTAIN)
+        return {self.feature_names[j]: reasons[j] for j in sorted(reasons)}
+
+    @cached_property
+    def uncertain_columns(self) -> list[int]:
+        """Numeric columns whose variance is less than three times its error, too uncertain for correlations.
+
+        They are counted from 0. Components, their intervals and what `resolved` says are those of the other columns.
+        """
+        if self._found is None:
+            return []
+        return [j for j in np.flatnonzero(~self._found.known).tolist() if j not in self._without_scale]
 
     @property
     def columns_without_cells(self) -> list[int]:

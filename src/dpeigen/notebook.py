@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NOISE", "intervals_html", "loadings_unknown", "regression_html", "release_html", "variance_intervals"]
 
 NOISE = "not distinguishable from noise"
-_COMPONENTS, _LOADINGS, _COEFFICIENTS = 20, 3, 60
+_COMPONENTS, _LOADINGS, _COEFFICIENTS, _UNKNOWN = 20, 3, 60, 20
 _MOST_COLUMNS = 60  # up to this number, intervals of variances take seconds; those of loadings are always quick
 _KINDS = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 
@@ -79,24 +79,24 @@ def regression_html(fit: Regression) -> str:
         elif math.isfinite(error):
             rows.append([name, f"{value:+.4g}", f"{error:.3g}", f"{below:+.4g} to {above:+.4g}"])
         else:
-            rows.append([name, NOISE, "", ""])
+            rows.append([name, "not known", "", ""])
     headings = ["column", "coefficient", "standard error", f"{100 * fit.level:g}% interval"]
     return _html.box(
         f"Regression of {fit.target}",
         _html.paragraph(
             f"R² {f'{fit.r_squared:.3f} ({low:.3f} to {high:.3f})' if known else 'not known'}, {fit.n_rows:,.0f} rows, "
-            f"penalty α = {fit.alpha:g}. "
-            "Errors account for privacy noise"
-            + (" and sampling." if fit.of == "population" else ".")
+            f"penalty α = {fit.alpha:g}."
         ),
         _html.table("", headings, rows),
-    )  # fmt: skip
+        *map(_html.paragraph, fit.notes()),
+    )
 
 
 def _components(release: Release, found: Intervals | None, variances: tuple[Interval, Interval] | None) -> str:
-    names, rows = release.labels, []
+    names, rows, unknown = release.labels, [], release.unknown_columns
+    known = [j for j, name in enumerate(release.feature_names) if name not in unknown]
     for i, component in enumerate(release.components[:_COMPONENTS]):
-        largest = np.argsort(-np.abs(component), kind="stable")[:_LOADINGS]
+        largest = [known[at] for at in np.argsort(-np.abs(component[known]), kind="stable")[:_LOADINGS]]
         variance = f"{release.eigenvalues[i]:.4g}"
         parts = [f"{names[j]} {component[j]:+.2f}" for j in largest]
         if found is not None:
@@ -120,4 +120,5 @@ def _components(release: Release, found: Intervals | None, variances: tuple[Inte
         headings.insert(2, "noise floor")
     table = _html.table("Principal components", headings, rows)
     table += "".join(map(_html.paragraph, floor_notes(release, len(rows))))
+    table += "".join(_html.paragraph(f"{name}: not known, {why}.") for name, why in [*unknown.items()][:_UNKNOWN])
     return table if found is not None else table + _html.paragraph("This release has no intervals.")

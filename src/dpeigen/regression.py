@@ -13,6 +13,7 @@ Features that cannot be separated, or whose variance cannot be distinguished fro
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from scipy.special import ndtr, ndtri
 from dpeigen._text import clean
 from dpeigen._types import Floats
 from dpeigen._validate import complain
+from dpeigen.clipped import clipped_warning
 from dpeigen.errors import errors_of
 from dpeigen.intervals import check_level, measured_in
 from dpeigen.ridge import constants_among, penalty_scales, regression_columns, rows_known
@@ -34,8 +36,11 @@ from dpeigen.stats.ridge import check_alphas
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
-__all__ = ["REFERENCE", "UNKNOWN", "Regression", "regression"]
+__all__ = ["EQUAL_SPREAD", "REFERENCE", "UNKNOWN", "Regression", "regression"]
 
+EQUAL_SPREAD = (
+    "Standard errors assume residuals of equal spread (homoscedastic), as those of ordinary least squares do."
+)
 REFERENCE, UNKNOWN = "reference level", "not known"
 _FAINT = "its variance is not distinguishable from noise"
 _TARGET = "the variance of the target is not distinguishable from noise"
@@ -61,6 +66,7 @@ class Regression:
         levels are differences from them. Empty with a penalty, which keeps all levels. A level that is determined by
         all others has no partial correlation (NaN).
     unknown : the features with unknown coefficients, and why, in words. They have no partial correlation (NaN).
+    warning : what to know if many rows of the release may have been clipped; None if there is nothing.
     """
 
     target: str
@@ -82,6 +88,7 @@ class Regression:
     of: str
     references: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
+    warning: str | None = None
 
     def holding(self, coef: Floats) -> Regression:
         """Extend the intervals to contain these coefficients too, if a shrunk fit is shown beside them.
@@ -140,14 +147,26 @@ class Regression:
         for name, *numbers in zip(self.feature_names, self.coef, self.standard_errors, *self.intervals, strict=True):
             said = REFERENCE if name in self.references else UNKNOWN if name in self.unknown else None
             lines.append(_line(name, *numbers) if said is None else f"{clean(name)[:19]:<20}{said:>58}")
-        notes = ["Errors account for privacy noise, clipping as far as it is known" +
-                 (", and sampling." if self.of == "population" else ".")]  # fmt: skip
+        notes = [line for note in self.notes() for line in textwrap.wrap(note, _WIDTH)]
+        return "\n".join([*lines, double, *notes])
+
+    def notes(self) -> list[str]:
+        """List what the errors account for, what is not known and why, and a warning if many rows were clipped.
+
+        Returns
+        -------
+        list of str
+            Sentences, with names as they may be shown.
+        """
+        sampled = self.of == "population"
+        accounted = f"privacy noise, clipping as far as it is known{', and sampling' if sampled else ''}"
+        notes = [f"Errors account for {accounted}.{f' {EQUAL_SPREAD}' if sampled else ''}"]
         notes += [f"{clean(name)}: {UNKNOWN}, {clean(why)}." for name, why in self.unknown.items()]
         if self.unknown and self.intercept is not None:
             notes.append(f"intercept: {UNKNOWN}, it depends on all coefficients.")
         if self.references:
             notes.append("Other levels of a category: differences from its reference level.")
-        return "\n".join([*lines, double, *notes])
+        return notes if self.warning is None else [*notes, f"Warning: {self.warning}"]
 
     def __str__(self) -> str:
         return self.summary()
@@ -219,7 +238,7 @@ def regression(
     reasons = release.unknown_columns
     for at, j in enumerate(columns):  # a penalty would give them a coefficient of 0, as if that were known
         if not errors.known[j] and at not in references:
-            unknown.setdefault(names[j], reasons.get(names[j], _FAINT))
+            unknown[names[j]] = reasons.get(names[j], _FAINT)
     if not known:
         others = [names[j] for at, j in enumerate(columns) if at not in references]
         unknown = dict.fromkeys(others, _TARGET if fit.left else _FAINT)
@@ -252,6 +271,7 @@ def regression(
         of=of,
         references=tuple(names[columns[j]] for j in references),
         unknown=unknown,
+        warning=clipped_warning(release, coefficients=True),
     )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def test_a_column_with_a_deviation_is_not_called_unknown(monkeypatch):
     release = PrivatePCA(1, epsilon=2.0, delta=1e-6, scale="private", random_state=1).fit(table).release_
     monkeypatch.setitem(vars(release.usual_intervals), "known", np.array([True, True, False]))
     said = " ".join(block.text for block in about_columns(release))
-    assert "Too uncertain for correlations and components: the variance of x2." in said
+    assert "The variance of x2 is too uncertain for correlations and loadings" in said
     assert "Nothing is known about" not in said
     (row,) = [line for line in shown(lambda out: show_release(out, release, "")).splitlines() if "│ x2 " in line]
     assert row.count(" to ") == 2

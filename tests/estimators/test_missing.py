@@ -206,6 +206,24 @@ def test_the_release_states_assumption_and_shares_and_keeps_them_in_files(tmp_pa
     assert fit("pca", WHOLE, missing="refuse").release_.missing_shares is None
 
 
+def test_shares_that_may_all_be_0_are_one_sentence(capsys):
+    from dpeigen.cli._show import console, show_release
+
+    few, many = np.array(WHOLE, dtype=float), np.array(HOLES, dtype=float)
+    few[::700, 1] = np.nan
+    for rows, one in ((few, True), (many, False)):
+        budget = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+        release = PrivatePCA(2, scale="private", missing="correct", **budget).fit(rows).release_
+        low, high = release.intervals().missing_shares
+        assert (low > 0).any() != one
+        said = f"below {100 * high.max():.1f}% in every column (95% intervals), not distinguishable from 0."
+        show_release(console(), release, "")
+        for text in (render_markdown(release), capsys.readouterr().out):
+            words = " ".join(text.split())
+            assert (said in words) == one
+            assert ("% (0.0 to " not in words) or not one
+
+
 def test_a_card_says_that_rows_were_put_at_the_centre():
     dropped = fit("covariance", HOLES, missing="drop").release_
     assert "replaced by the centre" in render_markdown(dropped)

@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from dpeigen import PrivatePCA
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
 from dpeigen.clipped import clipped_warning
 from dpeigen.report import write_card
 from dpeigen.sources import ArraySource
@@ -200,6 +200,35 @@ def test_sixteen_columns_with_holes_print_on_two_pages(browser, tmp_path):
     fit = PrivatePCA(2, epsilon=4.0, delta=1e-6, scale="private", missing="correct").fit(ArraySource(rows, names))
     path = write_card(fit.release_.describe(title="Sixteen columns", author="A; B"), tmp_path / "card")
     assert pages_of(browser, path, "A4") == 2
+
+
+@pytest.mark.parametrize("kind", ["covariance", "ridge"])
+@pytest.mark.parametrize("size", ["A4", "Letter"])
+def test_people_missing_cells_and_a_warning_print_on_two_pages(browser, tmp_path, size, kind):
+    """Twelve columns of all types, one unknown, several rows of a person: results and a warning take one page."""
+    pd, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
+    person = np.repeat(np.arange(2500), rng.integers(1, 6, 2500))
+    n = len(person)
+    values = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 8)) + rng.normal(size=(n, 8))
+    values[rng.uniform(size=values.shape) < 0.03] = np.nan
+    names = [f"measurement {j}" for j in range(8)]
+    frame = pd.DataFrame(values, columns=names)
+    frame["sex"], frame["intensive"] = rng.choice(["f", "m"], n), np.where(rng.random(n) < 0.004, "yes", "no")
+    frame["amount"], frame["person"] = np.exp(rng.normal(size=n)), person
+    columns = {name: {"unit_of_measure": "mmol/l", "missing_codes": [-99]} for name in names}
+    columns |= {"sex": {"categories": ["f", "m"]}, "intensive": {"levels": ["no", "yes"]}}
+    columns["amount"] = {"transform": "log", "missing_codes": [-99]}
+    budget = {"epsilon": 1.0, "delta": 1e-6, "scale": "private", "missing": "correct"}
+    options = {**budget, "unit": "person", "columns": columns, "random_state": 0}
+    if kind == "ridge":
+        release = PrivateRidge("auto", **options).fit(frame, names[0]).release_
+    else:
+        release = PrivateCovariance(**options).fit(frame).release_
+    assert "intensive" in release.unknown_columns
+    assert clipped_warning(release) is not None
+    texts = {"title": "Visits of a hospital", "author": "A; B", "contact": "a@example.org", "description": "One row."}
+    path = write_card(release.describe(**texts, population="All patients of one hospital"), tmp_path / "card")
+    assert pages_of(browser, path, size) == 2
 
 
 def test_tables_of_four_columns_fit_a_phone(browser, cards):

@@ -230,7 +230,8 @@ def test_numbers_are_those_of_the_release(cards):
     text = page_of(folder).text()
     assert f"{fit.coef[0]:+.4g}" in text
     errors = regression_errors(release, fit)
-    assert f"{errors.intervals[0][0]:+.3g} to {errors.intervals[1][0]:+.3g}" in text
+    assert f"{errors.intervals[0][0]:+.4g} to {errors.intervals[1][0]:+.4g}" in text
+    assert "Standard errors assume residuals of equal spread (homoscedastic)" in text
     assert f"R² is {errors.r_squared:.3f}" in text
 
 
@@ -426,13 +427,57 @@ def test_every_number_stands_with_its_interval(cards):
     for i in range(2):
         assert f"{release.eigenvalues[i]:.4g} {low[i]:.4g} to {high[i]:.4g}" in text
         for j in range(9):
-            assert f"{release.components[i, j]:+.3f} {least[i, j]:+.2f} to {most[i, j]:+.2f}" in text
+            assert f"{release.components[i, j]:+.3f} {least[i, j]:+.3f} to {most[i, j]:+.3f}" in text
         floor, measured = compared(release, i)
         assert f"{floor} {measured} yes" in text
     assert f"variances up to {release.noise_floor.value:.3g} in 95% of releases" in text
     release, folder = cards("covariance")
     text, (low, high) = page_of(folder).text(), release.intervals().mean
     assert f"{release.mean[2]:.4g} {low[2]:.4g} to {high[2]:.4g}" in text
+
+
+_INTERVAL = re.compile(r"\| ([-+.\de]+)%? \(([-+.\de]+) to ([-+.\de]+)%?\) (?=\|)")
+
+
+def test_printed_intervals_contain_their_printed_numbers(card):
+    """Read from the tables as they are printed: rounding must not move an end past its number."""
+    text = (card[1] / "card.md").read_text(encoding="utf-8")
+    for found in _INTERVAL.findall(text):
+        value, low, high = map(float, found)
+        assert low <= value <= high, found
+    assert _INTERVAL.search(text) or card[0].usual_intervals is None
+
+
+def test_an_interval_near_1_has_as_many_digits_as_its_number():
+    rows = np.random.default_rng(0).normal(size=(20_000, 2))
+    rows[:, 1] = rows[:, 0] + 0.04 * rows[:, 1]
+    release = PrivateCovariance(epsilon=2.0, delta=1e-6, scale="private", random_state=0).fit(rows).release_
+    ((value, ends),) = [
+        row[1]
+        for block in covariance_blocks(release)
+        if getattr(block, "rows", ())
+        for row in block.rows
+        if "," in row[0]
+    ]
+    low, high = map(float, ends.split(" to "))
+    assert low <= float(value) <= high
+    assert value in ("+0.999", "+0.998")
+    assert {len(end) for end in ends.split(" to ")} == {len(value)}
+
+
+def test_the_intercept_lies_in_the_interval_beside_it(cards):
+    from dpeigen.report.regressions import _intercepts
+
+    release = cards("ridge")[0]
+    fit = asked_regression(release)
+    errors = regression_errors(release, fit)
+    far = replace(errors, intercept=fit.intercept + 50 * errors.intercept_standard_error)
+    for found in (errors, far):
+        for value, ends in _intercepts(release, fit, found):
+            low, high = map(float, ends.split(" to "))
+            assert low <= float(value) <= high
+    ((value, _),) = _intercepts(release, fit, errors)
+    assert _intercepts(release, fit, replace(errors, intercept_standard_error=np.inf)) == ["not known"]
 
 
 def test_each_component_has_a_floor_of_its_own(tmp_path):

@@ -20,14 +20,16 @@ from dpeigen.notebook import NOISE
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report import blocks, matrices, regressions
-from dpeigen.report.blocks import count
+from dpeigen.report.missing import few_missing
 from dpeigen.report.regressions import asked_regression, regression_errors
 from dpeigen.report.results import (
+    about_uncertain,
     interval,
     loadings_unknown,
     named_remarks,
     standing,
     unknown_columns,
+    unknown_may_contribute,
     variance_cells,
 )
 from dpeigen.report.scales import scale_cells
@@ -62,11 +64,16 @@ def error_console() -> Console:
 def show_release(out: Console, release: Release, title: str) -> None:
     """Everything a reader needs to judge one release."""
     show_guarantee(out, named_remarks(release), title)
+    if uncertain := about_uncertain(release):
+        out.print(f"note       {uncertain}", markup=False)
     if warning := clipped_warning(release):
         out.print(f"warning    {warning}", markup=False)
     # A covariance has its own table of centres and deviations.
-    if release.scale is not None and (release.kind != "covariance" or release.missing_shares is not None):
+    few = few_missing(release)
+    if release.scale is not None and (release.kind != "covariance" or (release.missing_shares is not None and not few)):
         out.print(_scales_table(release))
+    if few:
+        out.print(few, markup=False)
 
 
 def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:
@@ -133,8 +140,7 @@ def _no_intervals(release: Release) -> str:
 def _largest_loadings(release: Release, i: int) -> str:
     unknown = set(unknown_columns(release))
     if loadings_unknown(release):
-        which = count(len(unknown), "column") if unknown else "some columns"
-        return f"unknown: {which} could not be measured and may contribute"
+        return f"unknown: {unknown_may_contribute(len(unknown)) if unknown else 'noise hides them'}"
     component, names, found = release.components[i], release.labels, release.usual_intervals
     parts = []
     known = [j for j in np.argsort(-np.abs(component), kind="stable") if j not in unknown]
@@ -168,7 +174,7 @@ def _scales_table(release: Release) -> Table:
     cells = list(scale_cells(release, _MOST_ROWS))
     level = " (95% interval)" if any(isinstance(cell, tuple) for pair in cells for cell in pair) else ""
     table = Table(title=f"Scale of the columns{level}", title_justify="left", title_style="bold")
-    missing, found = release.missing_shares, release.usual_intervals
+    missing, found = None if few_missing(release) else release.missing_shares, release.usual_intervals
     table.add_column("column")
     for heading in ("centre", "divided by", *(["missing cells"] if missing is not None else [])):
         table.add_column(heading, justify="right")
@@ -204,6 +210,7 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
             "alpha": fit.alpha,
             "coef": dict(zip(fit.feature_names, np.asarray(fit.coef).tolist(), strict=True)),
             "coef_intervals": None if ends is None else dict(zip(fit.feature_names, _ends(ends), strict=True)),
+            "coef_unknown": None if errors is None else dict(errors.unknown),
             "intercept": fit.intercept,
             "coef_error_bound": bound,
             "r_squared": None if errors is None else errors.r_squared,
@@ -224,6 +231,7 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "estimand": release.estimand,
         "noise_variance": release.noise_variance,
         "resolved": release.resolved,
+        "unknown_columns": release.unknown_columns,
         "measured_variances": _finite(release.measured_variances),
         "noise_floors": _finite(release.noise_floors),
         "warnings": [warning] if (warning := clipped_warning(release)) else [],

@@ -59,13 +59,13 @@ class BiplotDisplay(ReleaseDisplay):
         return super()._caption() + ("; points: synthetic rows drawn from the release" if drawn else "")
 
     def _draw_arrows(self, ax: Axes) -> None:
-        release, palette = self.release, colours(ax)
+        release, palette, shown = self.release, colours(ax), self._known()
         components, roots = release.components[:2], np.sqrt(np.maximum(release.eigenvalues[:2], 0.0))[:, None]
         rows = release.sample(_CLOUD, random_state=made_up_randomness())  # the same picture every time
         rows = rows if release.mean is None else rows - release.mean
         scores = (rows if release.scale is None else rows / release.scale) @ components.T
         loadings = (components * roots).T  # one arrow for each column
-        lengths = np.linalg.norm(loadings, axis=1)
+        lengths = np.where(shown, np.linalg.norm(loadings, axis=1), 0.0)
         reach = float(np.quantile(np.linalg.norm(scores, axis=1), 0.98)) or 1.0
         stretch = 0.9 * reach / lengths.max() if lengths.max() > 0 else 0.0
         tips = loadings * stretch
@@ -73,16 +73,25 @@ class BiplotDisplay(ReleaseDisplay):
         order = np.argsort(-lengths, kind="stable")[:_MOST_LABELS]
         longest = order[lengths[order] > 0.05 * lengths.max()]
         for i, tip in enumerate(tips):
+            if not shown[i]:
+                continue
             opacity, width = (1.0, 1.5) if i in longest else (0.3, 0.8)
             arrow = {"arrowstyle": "-|>", "color": palette.vermillion, "shrinkA": 0, "shrinkB": 0}
             ax.annotate("", tip, (0, 0), arrowprops=arrow | {"alpha": opacity, "linewidth": width})
         self._draw_crosses(ax, tips, longest, stretch * roots)
-        half = 1.05 * np.abs(np.vstack([scores, tips])).max(axis=0) + 1e-9 * reach
+        half = 1.05 * np.abs(np.vstack([scores, tips[shown]])).max(axis=0) + 1e-9 * reach
         _frame(ax, half)
         _label_sides(ax, tips[longest], [release.labels[i] for i in longest], half)
         ax.set(xlabel=f"component 1 ({self._share(0)})", ylabel=f"component 2 ({self._share(1)})")
-        some = f" ({len(longest)} longest of {len(tips)} labelled)" if len(longest) < len(tips) else ""
+        some = f" ({len(longest)} longest of {shown.sum()} labelled)" if len(longest) < shown.sum() else ""
+        some += f"; not known: {(~shown).sum()}" if not shown.all() else ""
         ax.set_title("Biplot" + self._of_columns() + some, loc="left")
+
+    def _known(self) -> NDArray[np.bool_]:
+        """Columns with known loadings: nothing is drawn for the others, whose intervals cross the whole picture."""
+        found = self.release.usual_intervals
+        everything = np.ones(self.release.n_features, dtype=bool)
+        return everything if found is None or not found.known.any() else np.asarray(found.known)
 
     def _draw_crosses(self, ax: Axes, tips: Floats, longest: NDArray[np.intp], factors: Floats) -> None:
         """Intervals of the loadings of labelled columns, in the units of the arrows."""

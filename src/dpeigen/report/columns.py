@@ -19,6 +19,7 @@ from dpeigen.report.missing import SHOWN_ROWS
 __all__ = [
     "MOST_COMPONENTS",
     "about_columns",
+    "about_uncertain",
     "correlations",
     "interval",
     "largest_columns",
@@ -26,13 +27,12 @@ __all__ = [
     "names_of",
     "share_interval",
     "unknown_columns",
-    "unknown_names",
-    "unknown_reasons",
     "unscaled_columns",
+    "why_unknown",
     "widest_columns",
+    "without_units",
 ]
 
-UNCERTAIN = "uncertain variance"
 MOST_COMPONENTS = 8  # in a table or a heat map
 _MOST_ORDINAL = 8
 _IN_UNITS = {
@@ -46,6 +46,16 @@ _IN_UNITS = {
 def names_of(release: Release) -> list[str]:
     """Names of the columns as they may be shown."""
     return [clean(name) for name in release.labels]
+
+
+def without_units(names: list[str]) -> list[str]:
+    """Names without the unit in brackets, if they still differ from each other.
+
+    >>> without_units(["height (cm)", "crp (log mg/l)", "crp (mg/l)"])
+    ['height', 'crp (log mg/l)', 'crp (mg/l)']
+    """
+    bare = [re.sub(r" \([^()]*\)$", "", name) for name in names]
+    return [one if bare.count(one) == 1 else name for one, name in zip(bare, names, strict=True)]
 
 
 def largest_columns(release: Release, most: int) -> NDArray[np.intp]:
@@ -66,25 +76,34 @@ def correlations(release: Release) -> Floats:
     return matrix
 
 
-def unknown_reasons(release: Release) -> dict[int, str]:
-    """Indices of columns about which nothing is known, with reasons: no scale, or left out of the intervals."""
-    listed = (release.facts.get("details") or {}).get("columns_without_scale") or []
-    reasons = dict(zip(listed, release.unknown_columns.values(), strict=True))
-    found = release.usual_intervals
-    if found is not None:
-        for j in np.flatnonzero(~found.known).tolist():
-            reasons.setdefault(j, UNCERTAIN)
-    return reasons
-
-
 def unscaled_columns(release: Release) -> set[int]:
-    """Indices of columns without a released standard deviation; others may have one with a wide interval."""
-    return {j for j, reason in unknown_reasons(release).items() if reason != UNCERTAIN}
+    """Indices of columns about which nothing is known; uncertain ones have a centre and a standard deviation."""
+    return set((release.facts.get("details") or {}).get("columns_without_scale") or [])
 
 
 def unknown_columns(release: Release) -> list[int]:
-    """Indices of columns about which nothing is known."""
-    return sorted(unknown_reasons(release))
+    """Indices of columns without known correlations and loadings."""
+    return sorted(unscaled_columns(release).union(release.uncertain_columns))
+
+
+def why_unknown(release: Release) -> str:
+    """Which columns have no known correlations and loadings, and why, as a clause; empty if there are none."""
+    unscaled, uncertain = sorted(unscaled_columns(release)), release.uncertain_columns
+    said = [f"{_names(release, unscaled)} could not be measured"] if unscaled else []
+    said += [f"the variance of {_names(release, uncertain)} is too uncertain"] if uncertain else []
+    return ", and ".join(said)
+
+
+def about_uncertain(release: Release) -> str:
+    """What is known of columns whose variance is too uncertain for correlations; empty if there are none."""
+    uncertain = release.uncertain_columns
+    if not uncertain:
+        return ""
+    what = "Its centre and standard deviation are" if len(uncertain) == 1 else "Centres and standard deviations are"
+    return (
+        f"The variance of {_names(release, uncertain)} is too uncertain for correlations and loadings: it is less than "
+        f"three times its error. {what} known."
+    )
 
 
 def about_columns(release: Release) -> list[Block]:
@@ -98,12 +117,12 @@ def about_columns(release: Release) -> list[Block]:
         said.append(Text(f"First, every column was divided {by}. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
     if ordinal := _ordinal(release):
         said.append(Text(ordinal))
-    for reason in dict.fromkeys(unknown_reasons(release).values()):
-        which = unknown_names(release, reason)
-        if reason == UNCERTAIN:
-            said.append(Text(f"Too uncertain for correlations and components: the variance of {which}."))
-        else:
-            said.append(Text(f"Nothing is known about {which}: {reason}. A 0 there means nothing."))
+    unscaled, reasons = unscaled_columns(release), release.unknown_columns
+    for reason in dict.fromkeys(reasons[release.feature_names[j]] for j in sorted(unscaled)):
+        which = _names(release, [j for j in sorted(unscaled) if reasons[release.feature_names[j]] == reason])
+        said.append(Text(f"Nothing is known about {which}: {reason}. A 0 there means nothing."))
+    if uncertain := about_uncertain(release):
+        said.append(Text(uncertain))
     return said
 
 
@@ -118,11 +137,10 @@ def _ordinal(release: Release) -> str:
     return f"The levels of ordinal columns are counted from 0. {'; '.join(said[:_MOST_ORDINAL])}{more}." if said else ""
 
 
-def unknown_names(release: Release, reason: str | None = None) -> str:
-    """Labels of the columns about which nothing is known, all or those with this reason."""
+def _names(release: Release, columns: list[int]) -> str:
+    """Labels of these columns."""
     names = names_of(release)
-    unknown = [j for j, why in sorted(unknown_reasons(release).items()) if reason in (None, why)]
-    return ", ".join(short(names[j]) for j in unknown[:SHOWN_ROWS]) + (", …" if len(unknown) > SHOWN_ROWS else "")
+    return ", ".join(short(names[j]) for j in columns[:SHOWN_ROWS]) + (", …" if len(columns) > SHOWN_ROWS else "")
 
 
 def named_remarks(release: Release) -> Guarantee:

@@ -25,6 +25,7 @@ __all__ = [
     "loadings_unknown",
     "scree",
     "undetermined",
+    "unknown_may_contribute",
     "variance_cells",
     "without_loadings",
 ]
@@ -72,18 +73,23 @@ def undetermined(release: Release) -> list[int]:
 def without_loadings(release: Release) -> str:
     """Why a card prints no loadings although there are components."""
     unknown = unknown_columns(release)
-    why = f"{count(len(unknown), 'column')} could not be measured and may contribute" if unknown else "noise hides them"
+    why = f"{unknown_may_contribute(len(unknown))}" if unknown else "noise hides them"
     return (
         f"No loadings are shown: {why}, so every loading may be anything between −1 and 1. A release without those "
         "columns, with more rows or with a larger ε would help. The file has the other loadings, without errors."
     )
 
 
+def unknown_may_contribute(number: int) -> str:
+    """Why no loadings are shown beside so many columns with an unknown variance."""
+    return f"{count(number, 'column')} {'has' if number == 1 else 'have'} no known variance and may contribute"
+
+
 def variance_cells(release: Release, i: int) -> tuple[Cell, Cell]:
     """The variance along a component and its share of the whole, with their intervals.
 
-    If the component cannot be distinguished from noise, or if columns are unknown, only the intervals for the known
-    columns are given. If there are too few known columns, nothing is given.
+    If columns are unknown, the intervals are for the components of the others. If the component cannot be distinguished
+    from noise, only the intervals are given. If there are too few known columns, nothing is given.
     """
     told, found, total = release.is_resolved(i), variance_intervals(release), float(np.trace(release.covariance))
     if not told and release.unresolved == "unknown columns":
@@ -95,8 +101,7 @@ def variance_cells(release: Release, i: int) -> tuple[Cell, Cell]:
     (low, high), (least, most) = found
     ends = interval(low[i], high[i])
     shares = share_interval(least[i], most[i]) if i < len(least) else "not known"
-    known = told and not unknown_columns(release)
-    return ((variance, ends), (percent, shares)) if known else (ends, shares)
+    return ((variance, ends), (percent, shares)) if told else (ends, shares)
 
 
 def _variances(release: Release) -> Table:
@@ -146,7 +151,7 @@ def _loadings(release: Release, told: list[int]) -> Table:
         value = f"{release.components[i, j]:+.3f}"
         if found is None:
             return value
-        return value, interval(found.components[0][i, j], found.components[1][i, j], "+.2f")
+        return value, interval(found.components[0][i, j], found.components[1][i, j], "+.3f")
 
     rows: list[list[Cell]] = [[names[j], *(cell(i, j) for i in chosen)] for j in shown]
     left_columns, left = release.n_features - len(shown), len(told) - len(chosen)
@@ -163,7 +168,8 @@ def _loadings(release: Release, told: list[int]) -> Table:
 
 
 def _largest(release: Release, i: int) -> str:
-    largest, names = np.argsort(-np.abs(release.components[i]), kind="stable")[:3], names_of(release)
+    known, names = np.setdiff1d(np.arange(release.n_features), unknown_columns(release)), names_of(release)
+    largest = known[np.argsort(-np.abs(release.components[i, known]), kind="stable")][:3]
     return ", ".join(f"{short(names[j])} ({release.components[i, j]:+.2f})" for j in largest)
 
 
@@ -214,16 +220,19 @@ def _drawn_floors(release: Release) -> tuple[str, str]:
 def _biplot(release: Release) -> Picture:
     names = names_of(release)
     arrows = (release.components[:2] * np.sqrt(np.maximum(release.eigenvalues[:2], 0.0))[:, None]).T
+    arrows[unknown_columns(release)] = 0.0
     order = np.argsort(-np.linalg.norm(arrows, axis=1), kind="stable")[:5]
     told = "; ".join(
         f"{short(names[j])} {'right' if arrows[j, 0] >= 0 else 'left'} and {'up' if arrows[j, 1] >= 0 else 'down'}"
         for j in order
+        if arrows[j].any()
     )
+    which = "known " if unknown_columns(release) else ""
     crosses = " Crosses: 95% intervals." if release.usual_intervals is not None else ""
     return Picture(
         "biplot",
         "Biplot",
-        "Biplot of components 1 and 2: an arrow for each column over a cloud of synthetic rows. The longest arrows "
-        f"point to: {told}.",
+        f"Biplot of components 1 and 2: an arrow for each {which}column over a cloud of synthetic rows. The longest "
+        f"arrows point to: {told}.",
         f"Arrows: the loadings on components 1 and 2.{crosses} Points are synthetic: none is a person.",
     )

@@ -216,17 +216,11 @@ def _strongest(figure: Figure, release: Release) -> None:
     matrix = results.correlations(release)
     values = np.array([matrix[i, j] for i, j in pairs])
     ends = None if found is None else tuple(np.array([side[i, j] for i, j in pairs]) for side in found)
-    bare, used = _without_units(results.names_of(release)), sorted({j for pair in pairs for j in pair})
+    bare, used = results.without_units(results.names_of(release)), sorted({j for pair in pairs for j in pair})
     names = dict(zip(used, short_apart([bare[j] for j in used], 14), strict=True))
     labels = [f"{names[j]}, {names[i]}" for i, j in pairs]
     ax = _points(figure, values, ends, labels)
     ax.set(xlabel="correlation (no unit)", xlim=(-1.04, 1.04))
-
-
-def _without_units(names: list[str]) -> list[str]:
-    """Names without the unit in brackets, if they still differ from each other."""
-    bare = [re.sub(r" \([^()]*\)$", "", name) for name in names]
-    return [one if bare.count(one) == 1 else name for one, name in zip(bare, names, strict=True)]
 
 
 def _coefficients(figure: Figure, release: Release) -> None:
@@ -234,7 +228,10 @@ def _coefficients(figure: Figure, release: Release) -> None:
     fit = regressions.asked_regression(release)
     errors = regressions.regression_errors(release, fit)
     units, names = regressions.standardised(release, fit), results.names_of(release)
-    order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
+    order = np.argsort(-np.abs(fit.coef * units), kind="stable")
+    if errors is not None:  # unknown ones are named below the table
+        order = order[np.isfinite(errors.standard_errors[order])]
+    order = order[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
     ax = _points(figure, (fit.coef * units)[order], ends, short_apart([names[j] for j in order]))
     ax.set_xlabel(f"change of {short(names[-1], 20)} per deviation, in its deviations")

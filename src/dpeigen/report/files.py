@@ -117,8 +117,9 @@ def cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Block
 @misc{{release-{digest[:8]},
 {optional}  title  = {{{{{_latex(title)}}}}},
   note   = {{{private}$(\\varepsilon, \\delta) = ({g.epsilon:g}, {g.delta:g})$-differential privacy,
-            {neighbours}, mechanism {_latex(g.mechanism)}; SHA-256 of release.json:
-            {digest}}}
+    {neighbours}, mechanism {_latex(g.mechanism)};
+    SHA-256 of release.json:
+    {digest}}}
 }}
 @software{{dpeigen,
   author  = {{{{The dpeigen developers}}}},

@@ -35,6 +35,7 @@ from dpeigen.report.style import CSS
 __all__ = ["render", "text"]
 
 _WIDE = 5  # from this number of columns on, a phone shows a table of text in a small font
+_NARROW = 2  # a table of numbers with so many columns is printed in two halves beside each other
 _MANY = 6  # with more columns, intervals do not fit beside numbers in print
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -143,7 +144,7 @@ class _Page:
             f'<tr><th scope="row">{text(str(row[0]))}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in table.rows
         )
         note = f'<p class="hint">{text(table.note)}</p>' if table.note else ""
-        many = " many" if len(table.headings) > _MANY else ""
+        many = " many" if len(table.headings) > _MANY else " narrow" if len(table.headings) == _NARROW else ""
         wide = ' class="wide"' if len(table.headings) >= _WIDE else ""
         kind = f' class="numbers{many}"' if table.numbers else ' class="facts"' if not table.headings else wide
         head = f"<thead><tr>{heads}</tr></thead>" if heads else ""

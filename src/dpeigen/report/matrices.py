@@ -244,8 +244,7 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
         if found is None:
             return value
         low, high = found[0][i, j], found[1][i, j]
-        digits = "+.3f" if min(abs(low), abs(high)) < 0.005 else "+.2f"  # -0.00 would hide on which side of 0 it is
-        return value, results.interval(low, high, digits)
+        return value, results.interval(low, high, "+.3f")
 
     pictures = [
         Picture(
@@ -260,7 +259,8 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
     blocks: list[Block] = []
     if pairs:
         title = "The strongest correlations" + ("" if found is None else " (95% interval)")
-        rows: list[list[Cell]] = [[f"{names[j]}, {names[i]}", cell(i, j)] for i, j in pairs]
+        bare = results.without_units(names)  # a correlation has no unit
+        rows: list[list[Cell]] = [[f"{bare[j]}, {bare[i]}", cell(i, j)] for i, j in pairs]
         same = bool(np.tril(_one_category(release), -1).any())
         note = (
             "Left out: pairs of levels of one category, which exclude each other by definition, and the second level "
@@ -295,7 +295,7 @@ def _entry(release: Release, what: str, entries: Floats, i: int, j: int) -> Cell
     low, high = found.correlation if what == "correlation" else found.covariance
     if what == "correlation" and low[i, j] <= -1 and high[i, j] >= 1:
         return UNKNOWN
-    return value, results.interval(low[i, j], high[i, j], ".3g")
+    return value, results.interval(low[i, j], high[i, j])
 
 
 def _strongest_picture(told: str) -> Picture:

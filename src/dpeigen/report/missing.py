@@ -9,7 +9,7 @@ from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Table, Text, count, short
 from dpeigen.sources.wording import codes_text
 
-__all__ = ["SHOWN_ROWS", "about_missing"]
+__all__ = ["SHOWN_ROWS", "about_missing", "few_missing"]
 
 SHOWN_ROWS = 40  # of a table
 _IN_WORDS = 30  # most columns that a sentence lists
@@ -34,13 +34,19 @@ def about_missing(release: Release) -> list[Block]:
     left = len(variables) - len(shown)
     note = f"{count(left, 'column')} with fewer missing cells: in release.json." if left else ""
     ends = _ends(release)
-    rows = [[variables[j][0], f"{100 * variables[j][1]:.1f}%{ends[j]}"] for j in shown]
+    rows = [[variables[j][0], f"{100 * variables[j][1]:.1f}%{_in_words(ends[j])}"] for j in shown]
+    clear = [row for row, j in zip(rows, shown, strict=True) if (pair := ends[j]) is None or pair[0] > 0]
+    most = max((pair[1] for pair in ends if pair is not None and pair[0] <= 0), default=0.0)
     assumed = (
         "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing does not "
         "depend on any value. If that is wrong, the results describe the cells that are present."
     )
+    if few := few_missing(release):
+        return [Text(f"{assumed} {few}"), *_about_codes(release)]
     if len(rows) <= _IN_WORDS:
-        told = ", ".join(f"{short(name)} {share}" for name, share in rows)
+        told = ", ".join(f"{short(name)} {share}" for name, share in clear)
+        if len(clear) < len(rows):
+            told += f"; every other column below {100 * most:.1f}%, not distinguishable from 0"
         level = ", with 95% intervals" if any(ends) else ""
         return [
             Text(f"{assumed} Missing cells (shares released with noise{level}): {told}."),
@@ -66,11 +72,23 @@ def _about_codes(release: Release) -> list[Block]:
     return [Text(f"Declared codes that count as missing: {'; '.join(told)}.")] if told else []
 
 
-def _ends(release: Release) -> list[str]:
-    """The 95% interval of the share of missing cells of each variable, as text; empty if there is none."""
+def few_missing(release: Release) -> str:
+    """One sentence for all columns, if no share of missing cells can be distinguished from 0; otherwise empty."""
+    ends = [pair for pair in _ends(release) if pair is not None]
+    if not ends or any(low > 0 for low, _ in ends):
+        return ""
+    most = f"{100 * max(high for _, high in ends):.1f}%"
+    return f"Missing cells: below {most} in every column (95% intervals), not distinguishable from 0."
+
+
+def _in_words(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f}%)"
+
+
+def _ends(release: Release) -> list[tuple[float, float] | None]:
+    """The 95% interval of the share of missing cells of each variable; None if there is none."""
     found = None if release.usual_intervals is None else release.usual_intervals.missing_shares
     if found is None:
-        return ["" for _ in release.variables()]
+        return [None for _ in release.variables()]
     low, high = found
-    means = [(float(low[columns].mean()), float(high[columns].mean())) for _, columns in release.variables()]
-    return [f" ({100 * least:.1f} to {100 * most:.1f}%)" for least, most in means]
+    return [(float(low[columns].mean()), float(high[columns].mean())) for _, columns in release.variables()]

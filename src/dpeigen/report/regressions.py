@@ -8,10 +8,10 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.notebook import NOISE
-from dpeigen.regression import Regression
+from dpeigen.regression import EQUAL_SPREAD, Regression
 from dpeigen.release import Release
 from dpeigen.report import results
-from dpeigen.report.blocks import Block, Cell, Picture, Table, Text, count, short
+from dpeigen.report.blocks import Block, Cell, Picture, Table, Text, clean, count, short
 from dpeigen.report.matrices import UNKNOWN, correlation_blocks
 from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.ridge import FAINT
@@ -78,8 +78,8 @@ def _why_unknown(release: Release) -> str:
     target = f"release.regression({release.feature_names[-1]!r}, features=[…])"
     if results.unknown_columns(release):
         return (
-            f"The reason: {results.unknown_names(release)} could not be measured, and every coefficient depends on all "
-            f"columns. A regression without them spends no budget: {target}."
+            f"The reason: {results.why_unknown(release)}, and every coefficient depends on all columns. A regression "
+            f"without them spends no budget: {target}."
         )
     return (
         "The reason: with this much noise the effects of the columns cannot be separated. Try a regression on fewer "
@@ -141,6 +141,7 @@ def _coefficients_picture(release: Release, fit: RidgeFit, errors: Regression | 
             ""
             if errors is None
             else " Whiskers are 95% intervals. A coefficient whose interval contains 0 has no point."
+            + ("" if np.isfinite(errors.standard_errors).all() else " Coefficients that are not known are left out.")
         ),
     )
 
@@ -153,7 +154,8 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
         ends = None if errors is None else (errors.intervals[0][j], errors.intervals[1][j])
         known = errors is None or bool(np.isfinite(errors.standard_errors[j]))
         units = [1.0] if widths is None else [1.0, widths[1][-1] / widths[1][j]]
-        rows.append([names[j], *(_with_ends(fit.coef[j] * unit, ends, unit) if known else NOISE for unit in units)])
+        why_not = NOISE if errors is None or not _known(errors) else UNKNOWN
+        rows.append([names[j], *(_with_ends(fit.coef[j] * unit, ends, unit) if known else why_not for unit in units)])
     rows.append(["intercept", *_intercepts(release, fit, errors)])
     left = len(largest) - (len(rows) - 1)
     notes = [f"{count(left, 'smaller coefficient')} {'is' if left == 1 else 'are'} in the file."] if left else []
@@ -167,14 +169,26 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
     if any(said.transform for said in (release.columns or {}).values()):
         notes.append("Transformed columns are used after the transform: one unit of a logarithm is a factor of 2.72.")
     if errors is not None and _known(errors):
+        notes += _unknown(release, errors)
         notes.append(
             "Intervals are for the coefficients of the population at the same penalty. The released coefficients are "
-            "shrunk to correct for noise, so they need not be in the middle of their intervals."
+            f"shrunk to correct for noise, so they need not be in the middle of their intervals. {EQUAL_SPREAD}"
         )
     level = "" if errors is None else " (95% interval)"
     units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]
     headings = ["column", *(f"coefficient{of}{level}" for of in units_of)]
     return Table(f"Coefficients for {_target(release)}", headings, rows, note=" ".join(notes))
+
+
+def _unknown(release: Release, errors: Regression) -> list[str]:
+    """Which coefficients are not known, and why."""
+    labels = dict(zip(release.feature_names, results.names_of(release), strict=True))
+    unknown = [f"{short(labels[name])} ({clean(why)})" for name, why in errors.unknown.items()]
+    more = f", and {len(unknown) - SHOWN_ROWS} more" if len(unknown) > SHOWN_ROWS else ""
+    if not unknown:
+        return []
+    intercept = " The intercept depends on all coefficients." if errors.intercept is not None else ""
+    return [f"Not known: {', '.join(unknown[:SHOWN_ROWS])}{more}.{intercept}"]
 
 
 def _of_categories(release: Release, fit: RidgeFit) -> bool:
@@ -187,8 +201,10 @@ def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0
     """A number, and its interval times ``unit`` plus ``place``."""
     if ends is None:
         return f"{value:+.4g}"
+    if not np.isfinite(ends).all():
+        return UNKNOWN
     low, high = (place + unit * end for end in ends)
-    return f"{value:+.4g}", results.interval(low, high, "+.3g")
+    return f"{value:+.4g}", results.interval(low, high, "+.4g")
 
 
 def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> list[Cell]:
@@ -198,8 +214,8 @@ def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> l
         return [UNKNOWN if fit.intercept is None else NOISE] * (1 if own is None else 2)
     ends = None
     if errors is not None and errors.intercept is not None and errors.intercept_standard_error is not None:
-        reach = 1.96 * errors.intercept_standard_error
-        ends = (errors.intercept - reach, errors.intercept + reach)
+        reach, shown = 1.96 * errors.intercept_standard_error, float(fit.intercept)
+        ends = (min(errors.intercept - reach, shown), max(errors.intercept + reach, shown))  # as for coefficients
     found = [_with_ends(float(fit.intercept), ends)]
     if own is not None and own[1] is not None and widths is not None:
         lower, width = widths

@@ -7,6 +7,7 @@ from dpeigen.report.blocks import Block, count
 from dpeigen.report.columns import (
     MOST_COMPONENTS,
     about_columns,
+    about_uncertain,
     correlations,
     interval,
     largest_columns,
@@ -14,9 +15,9 @@ from dpeigen.report.columns import (
     names_of,
     share_interval,
     unknown_columns,
-    unknown_names,
-    unknown_reasons,
+    why_unknown,
     widest_columns,
+    without_units,
 )
 from dpeigen.report.components import (
     MOST_PICTURES,
@@ -24,6 +25,7 @@ from dpeigen.report.components import (
     loadings_unknown,
     scree,
     undetermined,
+    unknown_may_contribute,
     variance_cells,
     without_loadings,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "MOST_COMPONENTS",
     "MOST_PICTURES",
     "about_columns",
+    "about_uncertain",
     "clear_correlations",
     "correlations",
     "interval",
@@ -49,11 +52,12 @@ __all__ = [
     "standing",
     "undetermined",
     "unknown_columns",
-    "unknown_names",
-    "unknown_reasons",
+    "unknown_may_contribute",
     "variance_cells",
+    "why_unknown",
     "widest_columns",
     "without_loadings",
+    "without_units",
 ]
 
 KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
@@ -72,8 +76,8 @@ def standing(release: Release) -> list[str]:
         said.append("It is not known which components can be distinguished from noise: this release has no intervals.")
     elif told == 0 and release.kind == "covariance":
         said.append(_standing_matrix(release))
-    elif release.too_few_known and (unknown := unknown_names(release)):
-        said.append(f"This release shows no component, because {unknown} could not be measured. {_remedy(release)}")
+    elif release.too_few_known and (unknown := why_unknown(release)):
+        said.append(f"This release shows no component, because {unknown}. {_remedy(release)}")
     elif told == 0:
         said.append(
             "No component can be distinguished from noise: this release shows no result. More rows, a larger ε or "
@@ -89,10 +93,11 @@ def standing(release: Release) -> list[str]:
             if told >= k
             else f"{told} of {k} components"
         )
-        unknown = unknown_names(release)
         said.append(f"{which} can be distinguished from noise.")
-        if unknown:
-            said.append(f"Loadings and variances are those of the other columns: {unknown} could not be measured.")
+        if unknown := why_unknown(release):
+            what = "Loadings and variances" if release.kind == "pca" else "Components"
+            what = f"Intervals of {what.lower()}" if release.uncertain_columns else what
+            said.append(f"{what} are those of the other columns: {unknown}.")
         if release.kind == "pca" and loadings_unknown(release):
             said.append("Their loadings are not known.")
         elif release.kind == "pca" and (unclear := undetermined(release)):

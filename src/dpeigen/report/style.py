@@ -61,7 +61,7 @@ font-size:.85rem;line-height:1.45;overflow-wrap:normal}
 footer{margin-top:3rem;border-top:1px solid var(--line)}
 @media (max-width:30rem){body{padding:0 .8rem 2rem}h1{font-size:1.45rem}table{font-size:.82rem;width:100%}
 thead th{font-size:.78rem}
-th,td{padding-right:.45rem}tbody th{min-width:4.2rem;max-width:9rem}
+th,td{padding-right:.45rem}tbody th{min-width:4.9rem;max-width:9rem}
 td,td:nth-child(n+3):last-child,.numbers td:last-child{min-width:0}
 .numbers td{white-space:normal}.interval{white-space:normal}.many .interval{white-space:nowrap}
 .facts tbody th{width:6.5rem}
@@ -86,10 +86,12 @@ ul{padding-left:1.3rem}
 .scroll{overflow:visible}
 .label{margin:.4rem 0 .1rem}
 .label:has(+.scroll){break-after:avoid}
-table{font-size:.95rem;margin:0 0 .2rem;width:100%}
+table{font-size:.95rem;line-height:1.24;margin:0 0 .2rem;width:100%}
 th,td,.numbers td,.numbers thead th+th{padding:.08rem .7rem .08rem 0}
 tbody th{min-width:5rem}
 td,.numbers td:last-child{min-width:0}
+main>section .scroll:has(.narrow){columns:2;column-gap:7mm}
+.narrow tbody th{max-width:none}
 .interval{display:inline}
 .interval::before{content:"("}
 .interval::after{content:")"}
