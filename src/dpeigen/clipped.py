@@ -11,7 +11,7 @@ from dpeigen._text import clean, short
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
-__all__ = ["MANY", "clipped_share", "clipped_warning", "foreseen_clipping", "long_columns"]
+__all__ = ["MANY", "clipped_share", "clipped_warning", "cut_columns", "foreseen_clipping", "long_columns"]
 
 MANY = 0.03  # of the rows
 _FEW = 0.005  # of the rows: enough to change variances that come from rare large values
@@ -38,6 +38,11 @@ def long_columns(release: Release, least: float = _LONG) -> list[int]:
         return []
     tails = np.where(release.is_flag | ~measured.back.any(axis=1), 0.0, measured.tails[4])
     return [int(j) for j in np.argsort(-tails, kind="stable") if tails[j] > least]
+
+
+def cut_columns(release: Release) -> list[int]:
+    """Columns from which clipping may have taken much, if so many rows were clipped; the longest tails first."""
+    return long_columns(release) if (clipped_share(release) or 0.0) > _FEW else []
 
 
 def clipped_warning(release: Release, *, coefficients: bool = False) -> str | None:

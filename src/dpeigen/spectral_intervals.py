@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpeigen._types import Floats
-from dpeigen.clipped import clipped_warning, long_columns
+from dpeigen.clipped import cut_columns
 from dpeigen.errors import shares_by_signs
 from dpeigen.interval_basis import ROUNDING, IntervalBasis, extended, measured_in
 from dpeigen.methods.auto import stands_in
@@ -129,11 +129,11 @@ class SpectralIntervals(IntervalBasis):
 
     @cached_property
     def cut_column(self) -> bool:
-        if self._correlated or not self._count or clipped_warning(self.release) is None:
+        if self._correlated or not self._count:
             return False
         own = self.release.components[0] ** 2
         most = float(self._debiased[0]) > _MOST * float(self._debiased.sum())
-        return most and own.max() > _OF_ONE_COLUMN and int(own.argmax()) in long_columns(self.release)
+        return most and own.max() > _OF_ONE_COLUMN and int(own.argmax()) in cut_columns(self.release)
 
     @property
     def _shares(self) -> Interval:
