@@ -31,7 +31,7 @@ from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import resolve_with_reasons
 from dpeigen.methods.base import Box, run_method
-from dpeigen.methods.foreseen import only_noise, warn_of_noise
+from dpeigen.methods.foreseen import only_noise, refuse_random_directions, warn_of_noise
 from dpeigen.methods.public_facts import check_scale_of_columns
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, randomness
@@ -212,6 +212,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         """Reserve, draw, keep, commit. ``finish`` completes the release and stores it on the estimator."""
         method, choice = resolve_with_reasons(self.method, task)
         check_robust(method, task)
+        refuse_random_directions(method, task, self.method)
         _refuse_second_passes(source, method, task)
         rng = randomness(self.random_state)
         ledger = self._ledger()
@@ -246,6 +247,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         counting = task.relation is Relation.REPLACE and source.n_rows is None
         method = resolve(self.method, task)
         check_robust(method, task)
+        refuse_random_directions(method, task, self.method)
         found = rehearse(method, task, counting=counting)
         weak = weak_budget(found.cost.epsilon, found.cost.delta, task.n_rows, task.unit)
         guarantee = found.guarantee.with_notes(*row_notes(source, task))
