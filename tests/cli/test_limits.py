@@ -85,3 +85,13 @@ def test_bounds_are_one_number_or_one_for_each_column(table, command, ends):
     words = " ".join(done.output.split())
     assert "must be one number for all columns, or one for each of the 2 columns used" in words
     assert "Got 3 numbers instead" in words
+
+
+def test_a_category_is_no_target_and_its_levels_are_not_suggested(table):
+    done = call("ridge", table, *BUDGET, "--category", "sex=f|m", "--target", "sex", "--dry-run")
+    assert done.exit_code == 2
+    words = " ".join(done.output.split())
+    assert "levels = ['f', 'm'] (--ordinal 'sex=f|m')" in words
+    assert "sex=m'?" not in words
+    declared = ("--ordinal", "sex=f|m", "--target", "sex")
+    assert call("ridge", table, *BUDGET, *declared, "--dry-run").exit_code == 0

@@ -89,6 +89,7 @@ class Fit:
 def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     """Refuse everything that can be refused without reading rows, except what the estimators check."""
     from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
+    from dpeigen.estimators.targets import refuse_category
     from dpeigen.privacy.ledger import ledger_for
 
     study = read_study(given["config"])
@@ -137,6 +138,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     if command == "covariance":
         return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
     target = _required("target", setting("target"), "the name of the column to predict")
+    refuse_category(target, source.schema)
     if target not in names:
         hint = nearest(target, names) or f"They are {names}."
         raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. {hint}")

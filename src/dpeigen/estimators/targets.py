@@ -17,7 +17,7 @@ from dpeigen.sources.declared import Declared
 from dpeigen.sources.objects import numbers_of
 from dpeigen.stats.frame import LARGEST_FACT
 
-__all__ = ["column_factors", "joint_box", "refuse_level", "target_numbers"]
+__all__ = ["column_factors", "joint_box", "refuse_category", "refuse_level", "target_numbers"]
 
 
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
@@ -63,6 +63,21 @@ def target_numbers(y: Any) -> Floats:
         raise ValueError("y must hold real numbers.")
     with np.errstate(over="ignore"):  # a longer type than double may become infinite, so a bad row
         return np.asarray(column, dtype=np.float64)
+
+
+def refuse_category(target: str, columns: Mapping[str, Declared] | None) -> None:
+    """Refuse a category: it is several columns of 0 and 1, and none of its levels can be a target either."""
+    said = (columns or {}).get(target)
+    if said is None or said.categories is None:
+        return
+    two = len(said.categories) == 2
+    levels = f"levels = {list(said.categories)} (--ordinal '{target}={'|'.join(map(str, said.categories))}')"
+    remedy = (
+        f"Declare it by its two values as a scale of 0 and 1: {levels}."
+        if two
+        else "Only a category of two values can be one, if it is declared as an ordinal scale (levels, --ordinal)."
+    )
+    raise ValueError(f"The target must be a column of numbers. Got the category {target!r} instead. {remedy}")
 
 
 def refuse_level(target: str, columns: Mapping[str, Declared] | None) -> None:
