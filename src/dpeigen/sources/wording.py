@@ -23,11 +23,23 @@ _DAY = 86_400.0
 
 
 def label(name: str, said: Declared) -> list[str]:
-    """The readable names of the columns of numbers that a column becomes."""
+    """The readable names of the columns of numbers that a column becomes; a unit in the name is not repeated.
+
+    >>> label("weight (kg)", Declared(unit_of_measure="kg")), label("weight", Declared(unit_of_measure="kg"))
+    (['weight (kg)'], ['weight (kg)'])
+    """
     if said.categories is not None:
         return [f"{name} = {value}" for value in said.categories]
-    words = " ".join(word for word in (said.transform, said.unit_of_measure) if word)
+    unit = "" if _ends_with_unit(name, said.unit_of_measure) else said.unit_of_measure
+    words = " ".join(word for word in (said.transform, unit) if word)
     return [f"{name} ({words})" if words else name]
+
+
+def _ends_with_unit(name: str, unit: str) -> bool:
+    """Whether a name ends with its unit as a word: "weight (kg)", "weight [kg]", "weight_kg", "weight kg"."""
+    bare = name.rstrip(" )]")
+    before = bare.removesuffix(unit)
+    return bool(unit) and before != bare and not before[-1:].isalnum()
 
 
 def value_text(said: Declared, value: float, digits: int = 4) -> str:
