@@ -41,6 +41,7 @@ from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import UnreadableRowsError
+from dpeigen.sources.columns import NO_COLUMNS
 from dpeigen.sources.memory import RefusedSource
 from dpeigen.sources.opening import as_table, open_units
 from dpeigen.sources.progress import rows_are_public
@@ -175,7 +176,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         if n_rows is not None and n_rows < 2:
             units = isinstance(source, UnitSource)
             of_whom = f"rows of at least 2 different units ({unit_of(source)!r})" if units else "at least 2 rows"
-            raise ValueError(f"The data must hold {of_whom}. Got {n_rows}.")
+            raise ValueError(f"X must hold {of_whom}. Got {n_rows} instead. A release needs more rows.")
         robust = check_flag("robust", self.robust, owner)
         if self.units is not None:
             check_choice("units", self.units, ["same"], owner)
@@ -300,7 +301,7 @@ def _discreet(message: str) -> str:
     if "omplex data" in message:
         return "Complex data not supported: X must hold real numbers. Give real and imaginary parts as columns."
     if message.startswith("at least one array"):
-        return "The data have no columns."
+        return NO_COLUMNS
     if message.startswith(("Expected 2D", "Expected a 2-dimensional")):
         return (
             "X must be two-dimensional, rows × features. Reshape your data: X.reshape(-1, 1) for a single column, "
