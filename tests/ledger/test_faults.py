@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9, fork and fi
 
 
 def fit_nothing(ledger):
-    PrivatePCA(1, epsilon=0.01, bound=4.0, method="spatial-sign", random_state=0, ledger=ledger).fit(Forbidden())
+    PrivatePCA(1, epsilon=0.01, bound=4.0, random_state=0, ledger=ledger).fit(Forbidden())
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_a_release_that_does_not_fit_reads_nothing(place):
     with pytest.raises(BudgetExceededError, match="Nothing was spent"):
         estimator(place).fit(Forbidden())
     with pytest.raises(AssertionError, match="a row was read"):  # the probe works
-        estimator(place, epsilon=0.1, method="laplace").fit(Forbidden())
+        estimator(place, epsilon=0.1).fit(Forbidden())
     assert states(ledger) == ["committed", "reserved"]
 
 

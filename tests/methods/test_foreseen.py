@@ -82,8 +82,8 @@ def along_a_line(n, d, epsilon, monkeypatch):
 def test_only_what_is_random_is_refused(monkeypatch):
     """The mean square of 30 random cosines is at most 2.2 / d but for 1e-5; rows in a line are the easiest table."""
 
-    def refused(n, d, epsilon):
-        task = Task("T", d, 1, Budget(epsilon, 1e-6), Relation.REPLACE, None, "private", n)
+    def refused(n, d, epsilon, bound=None):
+        task = Task("T", d, 1, Budget(epsilon, 1e-6), Relation.REPLACE, bound, "private", n)
         try:
             refuse_random_directions(resolve("auto", task), task, "auto")
         except ValueError:
@@ -93,6 +93,7 @@ def test_only_what_is_random_is_refused(monkeypatch):
     assert refused(20, 50, 0.1)
     assert along_a_line(20, 50, 0.1, monkeypatch) < np.sqrt(2.2 / 50)
     assert not refused(8, 8, 1.0)
+    assert not refused(120, 4, 0.1, bound=1.0)  # a rough centre: squared cosines 2.5 times as large as random ones
     assert not refused(20, 50, 1.0)
     assert not refused(20, 50, 10.0)
     assert along_a_line(20, 50, 10.0, monkeypatch) > 0.8

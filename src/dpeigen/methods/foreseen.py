@@ -25,8 +25,8 @@ __all__ = ["OnlyNoiseWarning", "only_noise", "refuse_random_directions", "warn_o
 _LEVEL = 16.0  # one variance relative to the others; standardised tables rarely have a larger one
 _USUAL = World(_LEVEL, heavy=False)
 _ALONG_A_LINE = World(1e6, heavy=False, reach=1.0)  # no table is easier
-_RANDOM = 0.9987  # its sinΘ: noise 20 times the signal. Squared cosines are then at most about 1.3 times as large as
-# those of random directions (measured in 23 settings with 2 to 200 columns; test_foreseen.py repeats two of them).
+_RANDOM = 0.9987  # its sinΘ: noise 20 times the signal. Squared cosines are then at most about 1.25 times as large as
+# those of random directions (measured in 40 settings of 2 to 200 columns; test_foreseen.py repeats two of them).
 _ONLY_NOISE, _WOULD_DO = 0.8, 0.5  # sinΘ of its direction: above the first is only noise, below the second is enough
 
 
@@ -62,7 +62,7 @@ def refuse_random_directions(method: Method, task: Task, asked: str | Method) ->
     """Refuse a fit by "auto" whose first component would be a random direction, whatever the rows are."""
     if asked != "auto" or task.private_rank:
         return
-    error = _error(method, task, _ALONG_A_LINE)
+    error = _error(method, task, _ALONG_A_LINE, center=False)
     if error is None or error < _RANDOM:
         return
     must = f"larger for {task.n_features} columns and {task.n_rows:,} rows: the components would be random directions"
@@ -86,13 +86,18 @@ def _enough(task: Task, asked: str | Method) -> tuple[int | None, float | None]:
     return rows, larger
 
 
-def _error(method: Method, task: Task, world: World = _USUAL) -> float | None:
-    """The approximate sinΘ of one component with a large variance; None if it cannot be predicted."""
+def _error(method: Method, task: Task, world: World = _USUAL, *, center: bool = True) -> float | None:
+    """The approximate sinΘ of one component with a large variance; None if it cannot be predicted.
+
+    ``center``: whether the noise of the centre counts. Its effect is overestimated where it is large.
+    """
     if task.n_rows is None or task.n_components is None or task.n_components >= task.n_features:
         return None
     inner = itself(method)
     try:
         outline = inner.outline(task, task.n_rows)
-        return None if outline is None else expected_error(outline, task.n_features, 1, world)
+        if outline is None:
+            return None
+        return expected_error(outline if center else replace(outline, center=0.0), task.n_features, 1, world)
     except (ArithmeticError, TypeError, ValueError):
         return None
