@@ -348,7 +348,7 @@ def test_a_line_that_is_no_record_is_one_bad_row(line, relation, tmp_path, monke
         PrivateCovariance(**FIT, relation=relation, ledger=ledger).fit(path)
     assert ledger.remaining().epsilon == 9.0
     note = " ".join(PrivateCovariance(**DROP, relation=relation).fit(path).guarantee_.notes)
-    assert "A row is a line" in note
+    assert "Each line of a CSV file is one row." in note
 
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, '"' + 'y""' * 1_000_000 + '"', "\x00" * 10, '"a, b"', ""])

@@ -116,8 +116,8 @@ def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         console.print(
             f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
-    if text := limits_words(facts["limits"], facts["all_bounded"]):
-        console.print(f"limits     {clean(text)}", markup=False)
+    if limits := limits_words(facts["limits"], facts["all_bounded"]):
+        console.print(f"limits     {clean(limits)}", markup=False)
     if plain := facts["read_as_numbers"]:
         console.print(
             f"numbers    Read as numbers: {clean(', '.join(plain[:20]))}{', …' if len(plain) > 20 else ''}. Text in "

@@ -249,7 +249,7 @@ def refuse_repeated(names: Sequence[str], header: Sequence[str] | None = None) -
             "If the names of the columns are further down in the file, give the number of their line, such as header=3 "
             "(--header 3). Otherwise give every column a name."
         )
-    raise ValueError(f"The column names of X must differ from each other. Got {twice} more than once. {remedy}")
+    raise ValueError(f"Column names must differ from each other in X. Got {twice} more than once. {remedy}")
 
 
 def _check_names(names: list[str], available: Sequence[str]) -> None:
