@@ -30,8 +30,9 @@ def label(name: str, said: Declared) -> list[str]:
     """
     if said.categories is not None:
         return [f"{name} = {value}" for value in said.categories]
-    unit = "" if _ends_with_unit(name, said.unit_of_measure) else said.unit_of_measure
-    words = " ".join(word for word in (said.transform, unit) if word)
+    if said.transform is None and _ends_with_unit(name, said.unit_of_measure):
+        return [name]
+    words = " ".join(word for word in (said.transform, said.unit_of_measure) if word)
     return [f"{name} ({words})" if words else name]
 
 
