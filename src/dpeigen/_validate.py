@@ -124,9 +124,9 @@ def check_flag(name: str, value: Any, owner: str) -> bool:
     return bool(value)
 
 
-def check_vector(name: str, value: Any, length: int, owner: str) -> NDArray[np.float64]:
+def check_vector(name: str, value: Any, length: int, owner: str, must: str = "") -> NDArray[np.float64]:
     """A finite real vector of the given length (a copy; a scalar is broadcast)."""
-    must = f"a finite number or a vector of {length} finite numbers"
+    must = must or f"a finite number or a vector of {length} finite numbers"
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiu":

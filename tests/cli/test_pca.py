@@ -97,7 +97,7 @@ def test_columns_and_json(run, tmp_path):
         (["--epsilon", "1", "--bound", "wide"], "--bound must be a number or 'private'"),
         (["--epsilon", "1", "--bound", "1", "--lower", "0", "--upper", "1"], "not both"),
         (["--epsilon", "1", "--lower", "0"], "give both"),
-        (["--epsilon", "1", "--lower", "0,0", "--upper", "1"], "'bound'"),
+        (["--epsilon", "1", "--lower", "0,0", "--upper", "1"], "one for each of the 3 columns"),
         (["--epsilon", "1", "--lower", "0,x,0", "--upper", "1"], "--lower must be"),
         (["--epsilon", "1", "--bound", "1", "--components", "9"], "'n_components'"),
         (["--epsilon", "1", "--bound", "1", "--center", "middle"], "'center'"),

@@ -71,6 +71,10 @@ def test_a_dry_run_says_what_to_expect(table):
     assert noise.exit_code == 0
     assert "warning: 100 rows, 3 columns, --epsilon 0.05" in noise.output
     assert "leave only noise" in noise.output
+    random = call(*fit, "--epsilon", 0.003, "--delta", "1e-6", "--rows", 100)
+    assert random.exit_code == 2
+    assert "the components would be random directions" in random.output
+    assert re.search(r"; or --epsilon [\d.]+\. Nothing was spent", random.output)
     enough = call(*fit, "--epsilon", 4, "--delta", "1e-6", "--rows", 100_000)
     assert "warning" not in enough.output
     pure = call(*fit, "--epsilon", 4, "--rows", 100_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dpeigen import Ledger, PrivatePCA
 from dpeigen.methods.auto import choose, resolve
 from dpeigen.methods.base import Task
-from dpeigen.methods.foreseen import OnlyNoiseWarning, only_noise
+from dpeigen.methods.foreseen import OnlyNoiseWarning, only_noise, refuse_random_directions
 from dpeigen.privacy import Budget, Relation
 
 ROWS = np.random.default_rng(0).normal(size=(400, 30))
@@ -31,6 +32,73 @@ def test_noise_is_foreseen_and_nothing_is_spent(tmp_path):
     assert "Nothing has been spent" in str(caught.value)
     assert not list(ledger.history())
     assert re.search(r"[\d,]+ rows or epsilon=[\d.]+ would be enough", str(caught.value))
+
+
+def test_random_directions_are_refused_and_nothing_is_spent(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.sqlite", epsilon=1.0, delta=1e-5)
+    rows = np.random.default_rng(0).normal(size=(8, 4000))
+    for options in ({}, {"robust": True}, {"method": "auto", "center": None}):
+        model = PrivatePCA(2, epsilon=1.0, delta=1e-6, ledger=ledger, **options)
+        for call in (model.fit, model.explain):
+            with pytest.raises(ValueError, match="larger for 4000 columns and 8 rows") as caught:
+                call(rows)
+            assert "Three remedies: fewer columns; " in str(caught.value)
+            assert "Nothing was spent" in str(caught.value)
+    assert not list(ledger.history())
+
+
+def test_a_refusal_of_random_directions_says_what_is_enough():
+    with pytest.raises(ValueError, match="random directions") as caught:
+        fit(ROWS[:20], 0.1)
+    rows, epsilon = re.search(r"; ([\d,]+) rows; or epsilon=([\d.]+)\.", str(caught.value)).groups()
+    assert only_noise_of(int(rows.replace(",", "")), 30, 0.1, 1e-6, None) is None
+    assert only_noise_of(20, 30, float(epsilon), 1e-6, None) is None
+
+
+def test_a_named_method_and_a_private_number_of_components_are_not_refused():
+    task = Task("T", 30, 2, Budget(0.1, 1e-6), Relation.REPLACE, None, "private", 20)
+    chosen = resolve("auto", task)
+    with pytest.warns(OnlyNoiseWarning):
+        fit(ROWS[:20], 0.1, method=chosen)
+    refuse_random_directions(chosen, replace(task, private_rank=True), "auto")
+    refuse_random_directions(chosen, replace(task, n_rows=None), "auto")
+    with pytest.raises(ValueError, match="random directions"):
+        refuse_random_directions(chosen, task, "auto")
+
+
+def along_a_line(n, d, epsilon, monkeypatch):
+    """The root mean square cosine of the first component with the direction along which all rows lie."""
+    monkeypatch.setattr("dpeigen.estimators.base.refuse_random_directions", lambda *_: None)
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        line = rng.normal(size=d) / np.sqrt(d)
+        model = PrivatePCA(1, epsilon=epsilon, delta=1e-6, random_state=seed)
+        found.append(model.fit(np.outer(rng.normal(size=n), line)).components_[0] @ line / np.linalg.norm(line))
+    return float(np.sqrt(np.mean(np.square(found))))
+
+
+@pytest.mark.filterwarnings("ignore::dpeigen.methods.OnlyNoiseWarning")
+def test_only_what_is_random_is_refused(monkeypatch):
+    """The mean square of 30 random cosines is at most 2.2 / d but for 1e-5; rows in a line are the easiest table."""
+
+    def refused(n, d, epsilon, bound=None):
+        task = Task("T", d, 1, Budget(epsilon, 1e-6), Relation.REPLACE, bound, "private", n)
+        try:
+            refuse_random_directions(resolve("auto", task), task, "auto")
+        except ValueError:
+            return True
+        return False
+
+    assert refused(20, 50, 0.1)
+    assert along_a_line(20, 50, 0.1, monkeypatch) < np.sqrt(2.2 / 50)
+    assert not refused(8, 8, 1.0)
+    assert not refused(120, 4, 0.1, bound=1.0)  # a rough centre: squared cosines 2.5 times as large as random ones
+    assert not refused(20, 50, 1.0)
+    assert not refused(20, 50, 10.0)
+    assert along_a_line(20, 50, 10.0, monkeypatch) > 0.8
+    assert refused(8, 50, 0.3)
+    assert along_a_line(8, 50, 0.3, monkeypatch) < np.sqrt(2.2 / 50)
 
 
 def only_noise_of(n, d, epsilon, delta, scale, method="auto"):

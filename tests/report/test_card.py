@@ -621,6 +621,16 @@ def test_a_card_gives_no_numbers_for_columns_of_which_nothing_is_known(cards):
     assert "counted from 0" not in text
 
 
+@pytest.mark.parametrize(
+    ("unclear", "words"),
+    [([0], "component 1 are"), ([0, 1], "components 1 and 2 are"), ([0, 1, 2], "components 1, 2 and 3 are")],
+)
+def test_components_that_are_not_determined_are_counted(cards, monkeypatch, unclear, words):
+    release, _ = cards("pca")
+    monkeypatch.setattr(results, "undetermined", lambda _: unclear)
+    assert f"The loadings of {words} not determined" in " ".join(results.standing(release))
+
+
 # --- regressions, categories, ordinal scales ------------------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ def test_a_record_that_is_not_a_line_is_refused_and_nothing_is_spent(tmp_path, r
     path.write_text(text(["x,1"] * 5 + [record] + ["y,2"] * 5 + ['Al"ice,40']), newline="")
     ledger = Ledger.create(tmp_path / "ledger.db", epsilon=9.0, delta=1e-5)
     source = open_source(path, columns=["age"])
-    with pytest.raises(BadRowsError, match="a line of a CSV that is not a record") as caught:
+    with pytest.raises(BadRowsError, match="A line that does not have exactly") as caught:
         PrivateCovariance(**FIT, relation=relation, ledger=ledger).fit(source)
     assert "Bob" not in str(caught.value)
     assert ledger.remaining().epsilon == 9.0
@@ -86,7 +86,7 @@ def test_a_note_across_a_readers_buffer_is_refused(tmp_path):
     rows = [f'{j % 50},"{"x" * 50}"' for j in range(17_384)]
     rows[-20] = '7,"' + "99,x\n" * 20_000 + '"'
     path.write_text(text(rows, "age,note"))
-    with pytest.raises(BadRowsError, match="a line of a CSV that is not a record"):
+    with pytest.raises(BadRowsError, match="A line that does not have exactly"):
         PrivateCovariance(**FIT).fit(open_source(path, columns=["age"]))
 
 

@@ -313,7 +313,7 @@ def open_and_read(path):
 )
 def test_unreadable_csv_files_do_not_leak_values(text, tmp_path):
     (tmp_path / "rows.csv").write_text(text)
-    with pytest.raises(BadRowsError, match=r"count as NaN.*line of a CSV") as caught:
+    with pytest.raises(BadRowsError, match="count as NaN") as caught:
         arrow.open_files(tmp_path / "rows.csv").reduce(SecondMoment(Lattice(Frame(2), 1.0)))
     shown = "".join(traceback.format_exception(caught.value))
     for value in ("secret", "31337"):

@@ -65,7 +65,6 @@ def test_declarations_become_settings_that_commands_read(client):
         ({"lower_2": "tall"}, "must be a number"),
         ({"lower_2": "300"}, "lower"),
         ({"list_9": ""}, "list its possible values"),
-        ({"outside_2": "clip"}, "have no bounds, but other columns do"),
         ({"lower_5": "-1"}, "transform"),
         ({"lower_1": "once upon a time"}, "a date such as"),
         ({"unit": "nobody"}, "must be one of the table"),
@@ -85,6 +84,17 @@ def test_what_cannot_be_is_refused_with_a_remedy_and_kept_on_the_page(client, ch
     if "lower_2" in change:
         assert answer.field("lower_2") == change["lower_2"]
         assert answer.field("measure_2") == "cm"
+
+
+def test_limits_of_a_single_column_are_shown_by_the_dry_run(client):
+    prepared(client)
+    form = declared(client.get(f"{BASE}/columns")) | {"outside_2": "clip"}
+    assert client.post(f"{BASE}/columns", form).status in (200, 303)
+    read = read_study(client.folder / "visits-study" / "study.toml").columns["größe"]
+    assert (read.lower, read.outside) == (100, "clip")
+    words = client.get(f"{BASE}/check").words
+    assert "größe 100 to 230 (clipped)" in words
+    assert "Other columns are not affected" in words
 
 
 def test_a_refused_change_leaves_the_settings_as_they_were(client):

@@ -192,24 +192,20 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def declared_bounds(known: Mapping[str, Declared], study: Study) -> tuple[list[float], list[float]] | None:
-    """Bounds of all numeric columns from their declarations; None if they have none.
+    """Bounds of all numeric columns, if every column has a declared range and at least one has limits; else None.
 
-    If numbers beyond limits are missing cells, or are transformed, other columns need no limits.
+    ``known`` declares all columns used, in their order. Without bounds of all columns, limits still hold for the cells
+    of their own column, as the reader clips them; they say nothing about other columns.
     """
-    asked = any(_bounds_rows(said) for said in known.values())
-    limited = any(said.lower is not None for said in known.values())
-    found = {name: said.bounds() for name, said in known.items()}
-    missing = [name for name, bounds in found.items() if bounds is None]
-    if asked and "bound" in study.settings:
-        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
-    if "bound" in study.settings or not limited or (missing and not asked):
+    found = [said.bounds() for said in known.values()]
+    limited = any(said.lower is not None and said.upper is not None for said in known.values())
+    if not limited or None in found:
         return None
-    if missing:
-        raise ValueError(
-            f"Columns {missing} have no bounds, but other columns do. Give 'lower' and 'upper' for each in the file of "
-            "--config, set 'use = false' to leave a column out, or give --bound."
-        )
-    flat = [pair for bounds in found.values() for pair in bounds or ()]
+    if "bound" in study.settings and any(map(_bounds_rows, known.values())):
+        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
+    if "bound" in study.settings:
+        return None
+    flat = [pair for bounds in found for pair in bounds or ()]
     return [low for low, _ in flat], [high for _, high in flat]
 
 

@@ -131,9 +131,6 @@ def _column(table: dict[str, Any], where: str) -> Declared:
         raise ValueError(
             f"{where} has categories, so it must not have other keys, such as a type or bounds. Delete them."
         )
-    alone = table.get("outside", "clip") == "clip" and "transform" not in table
-    if alone and ("lower" in table) != ("upper" in table):
-        raise ValueError(f"{where} must have both 'lower' and 'upper', or neither.")
     for key in ("categories", "levels"):
         if not isinstance(table.get(key, []), list):
             raise ValueError(f'{key!r} in {where} must be a list such as ["yes", "no"]. Got {table[key]!r} instead.')

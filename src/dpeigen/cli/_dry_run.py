@@ -8,13 +8,13 @@ import typer
 
 from dpeigen._text import clean, json_text
 from dpeigen.cli._errors import tell
-from dpeigen.sources.wording import not_asked_for
+from dpeigen.sources.wording import limits_text, not_asked_for
 
 if TYPE_CHECKING:
     from dpeigen.cli._fit import Fit
     from dpeigen.estimators.rehearsal import FitPlan
 
-__all__ = ["plan_facts", "print_plan"]
+__all__ = ["limits_words", "plan_facts", "print_plan"]
 
 
 def _expected(plan: FitPlan) -> list[str]:
@@ -44,6 +44,8 @@ def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
         "passes": plan.passes,
         "reads": plan.passes + fit.counts,
         "columns": fit.source.feature_names,
+        "limits": _limits(fit),
+        "all_bounded": fit.bounded,
         "read_as_numbers": _undeclared(fit),
         "without_missing_codes": not_asked_for(fit.source.schema, fit.source.feature_names or []),
         "clipped": plan.clipped,
@@ -52,6 +54,23 @@ def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
         "warnings": _expected(plan),
         "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
     }
+
+
+def _limits(fit: Fit) -> dict[str, str]:
+    """The declared limits of single columns, which hold for the cells of that column alone."""
+    found = {name: limits_text(said) for name, said in (fit.source.schema or {}).items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def limits_words(limits: dict[str, str], all_bounded: bool) -> str:
+    """The limits in a sentence; empty if there is nothing to say."""
+    listed = "; ".join(f"{name} {text}" for name, text in list(limits.items())[:20])
+    more = "; …" if len(limits) > 20 else ""
+    of_all = "All columns have public bounds, so rows are clipped to them."
+    if not limits:
+        return of_all if all_bounded else ""
+    rest = of_all if all_bounded else "Other columns are not affected."
+    return f"{listed}{more}. {rest}"
 
 
 def _undeclared(fit: Fit) -> list[str]:
@@ -97,6 +116,8 @@ def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         console.print(
             f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
+    if limits := limits_words(facts["limits"], facts["all_bounded"]):
+        console.print(f"limits     {clean(limits)}", markup=False)
     if plain := facts["read_as_numbers"]:
         console.print(
             f"numbers    Read as numbers: {clean(', '.join(plain[:20]))}{', …' if len(plain) > 20 else ''}. Text in "

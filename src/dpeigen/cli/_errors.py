@@ -57,6 +57,7 @@ _OPTIONS = (
     ),
     (r"The 'columns' parameter of open_source must", "Columns that options or settings declare must"),
     (r"The 'skip' parameter of open_source must", "--skip must"),
+    (r"(?<=names must differ from each other) in X\.", "."),
 )
 _ASSIGNED = (
     r"(?<![\w-])(epsilon|delta|missing|on_bad_row|unit|center|relation|method|scale|components)="

@@ -69,6 +69,11 @@ class Fit:
             return release
         return replace(release, facts={**release.facts, "rescaled": self.rescaled})  # type: ignore[arg-type]
 
+    @property
+    def bounded(self) -> bool:
+        """Whether rows are clipped to public bounds of all columns."""
+        return isinstance(self.estimator.bound, tuple)
+
     @cached_property
     def rescaled(self) -> dict[str, list[float]] | None:
         """The bounds that rescaled every column, if any, in the order of the release: the target last."""
@@ -84,6 +89,7 @@ class Fit:
 def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     """Refuse everything that can be refused without reading rows, except what the estimators check."""
     from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
+    from dpeigen.estimators.targets import refuse_category
     from dpeigen.privacy.ledger import ledger_for
 
     study = read_study(given["config"])
@@ -119,8 +125,8 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     if setting("rescale"):
         if box is None:
             raise ValueError(
-                "Rescaling needs public bounds of every column: give --lower and --upper, or 'lower' and 'upper' for "
-                "each column in the file of --config; or leave it out with --no-rescale."
+                "Rescaling needs public bounds of every column: give --lower and --upper, or --limits (or 'lower' and "
+                "'upper' in the file of --config) for each column; or leave it out with --no-rescale."
             )
         source, box = rescaled_source(source, box, names), ([0.0] * len(names), [1.0] * len(names))
     bound = box if box is not None else _bound(setting("bound"))
@@ -132,6 +138,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     if command == "covariance":
         return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
     target = _required("target", setting("target"), "the name of the column to predict")
+    refuse_category(target, source.schema)
     if target not in names:
         hint = nearest(target, names) or f"They are {names}."
         raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. {hint}")
@@ -169,10 +176,10 @@ def _open(given: Mapping[str, Any], study: Study, unit: str | None) -> tuple[Sou
         raise UnreadableError(
             f"No such file or folder: {path}. Give the path of a CSV, Parquet or Feather file, or of a folder of them."
         )
-    source, known = open_columns(path, given, study, unit)
+    source, _ = open_columns(path, given, study, unit)
     lower, upper, bound = given["lower"], given["upper"], given["bound"]
     if lower is None and upper is None:
-        return source, None if bound is not None else declared_bounds(known, study)
+        return source, None if bound is not None else declared_bounds(source.schema or {}, study)
     if bound is not None:
         raise ValueError("Give either --bound or --lower and --upper, not both.")
     if lower is None or upper is None:
@@ -212,6 +219,10 @@ def _deviations(value: Any, d: int, units: Box | None) -> list[float] | str | No
 
 def _whole(box: Box, d: int) -> Box:
     """The bounds of d columns; a single number applies to all of them."""
+    for option, side in zip(("lower", "upper"), box, strict=True):
+        if len(side) not in (1, d):
+            must = f"one number for all columns, or one for each of the {d} columns used, in their order"
+            raise ValueError(f"--{option} must be {must}. Got {len(side)} numbers instead.")
     lower, upper = (side * d if len(side) == 1 else side for side in box)
     return lower, upper
 
@@ -219,10 +230,6 @@ def _whole(box: Box, d: int) -> Box:
 def _without(box: Box, target: int) -> tuple[Box, tuple[float, float]]:
     """The bounds of the other columns, and those of the target."""
     lower, upper = box
-    if max(len(lower), len(upper)) <= target:
-        raise ValueError(
-            f"--lower and --upper must have one number for each column used. Got {len(lower)} and {len(upper)}."
-        )
     rest = [[value for j, value in enumerate(side) if j != target] for side in box]
     return (rest[0], rest[1]), (lower[target], upper[target])
 

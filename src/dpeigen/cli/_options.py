@@ -213,7 +213,7 @@ Transform = Annotated[
 Limits = Annotated[
     list[str] | None,
     typer.Option(
-        help="The public range of a column's values, as name=low..high; may be repeated.",
+        help="The public range of the values of one column, as name=low..high; may be repeated.",
         rich_help_panel=_DATA,
     ),
 ]

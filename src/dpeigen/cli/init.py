@@ -68,8 +68,8 @@ missing = "refuse"         # missing or unreadable cells: stop; "correct": accep
 #   type = "number", "bool", "date" or "timestamp"; bool is true or false, 0 or 1: for other words use levels
 #   categories = ["f", "m"]             categories, without a type; a value that is not listed is a missing cell
 #   levels = ["none", "mild", "severe"] an ordinal scale, lowest level first, without a type
-#   lower = 100, upper = 230            the possible values. If all columns have them, rows are clipped to them;
-#   outside = "missing"                 or a value outside them is a missing cell, and other columns need no bounds
+#   lower = 100, upper = 230            the possible values of this column: others are clipped to them,
+#   outside = "missing"                 or are missing cells. If all columns have both, they are bounds of the rows
 #   missing_codes = [-99, 9999]         numbers or dates that stand for a missing cell, by the codebook
 #   transform = "log"                   for skewed amounts; "log1p" for counts; "asinh", "signed-sqrt"; "rank" with
 #                                       public quantiles = [0, 10, 25, 80]

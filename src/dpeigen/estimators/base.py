@@ -31,7 +31,7 @@ from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import resolve_with_reasons
 from dpeigen.methods.base import Box, run_method
-from dpeigen.methods.foreseen import only_noise, warn_of_noise
+from dpeigen.methods.foreseen import only_noise, refuse_random_directions, warn_of_noise
 from dpeigen.methods.public_facts import check_scale_of_columns
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, randomness
@@ -41,6 +41,7 @@ from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import UnreadableRowsError
+from dpeigen.sources.columns import NO_COLUMNS
 from dpeigen.sources.memory import RefusedSource
 from dpeigen.sources.opening import as_table, open_units
 from dpeigen.sources.progress import rows_are_public
@@ -175,7 +176,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         if n_rows is not None and n_rows < 2:
             units = isinstance(source, UnitSource)
             of_whom = f"rows of at least 2 different units ({unit_of(source)!r})" if units else "at least 2 rows"
-            raise ValueError(f"The data must hold {of_whom}. Got {n_rows}.")
+            raise ValueError(f"X must hold {of_whom}. Got {n_rows} instead. A release needs more rows.")
         robust = check_flag("robust", self.robust, owner)
         if self.units is not None:
             check_choice("units", self.units, ["same"], owner)
@@ -212,6 +213,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         """Reserve, draw, keep, commit. ``finish`` completes the release and stores it on the estimator."""
         method, choice = resolve_with_reasons(self.method, task)
         check_robust(method, task)
+        refuse_random_directions(method, task, self.method)
         _refuse_second_passes(source, method, task)
         rng = randomness(self.random_state)
         ledger = self._ledger()
@@ -246,6 +248,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         counting = task.relation is Relation.REPLACE and source.n_rows is None
         method = resolve(self.method, task)
         check_robust(method, task)
+        refuse_random_directions(method, task, self.method)
         found = rehearse(method, task, counting=counting)
         weak = weak_budget(found.cost.epsilon, found.cost.delta, task.n_rows, task.unit)
         guarantee = found.guarantee.with_notes(*row_notes(source, task))
@@ -298,7 +301,7 @@ def _discreet(message: str) -> str:
     if "omplex data" in message:
         return "Complex data not supported: X must hold real numbers. Give real and imaginary parts as columns."
     if message.startswith("at least one array"):
-        return "The data have no columns."
+        return NO_COLUMNS
     if message.startswith(("Expected 2D", "Expected a 2-dimensional")):
         return (
             "X must be two-dimensional, rows × features. Reshape your data: X.reshape(-1, 1) for a single column, "

@@ -146,7 +146,7 @@ class PaidCourse:
                 if isinstance(error, BadRowsError):
                     self._give_back(error)
                 if self._state != "stuck":
-                    raise
+                    raise _with_row_note(error, self._source) from None
                 text = "The rows could not be read."
         # Another type than errors that cost nothing, and without them as context.
         raise PaidError(text if self._ledger is None else f"{text} {self.words}")
@@ -198,6 +198,13 @@ class PaidCourse:
             f"Nothing was drawn, but {name[0].lower()}{name[1:]} is still open and counts as spent until someone "
             f"closes it: dpeigen ledger resolve {place} {self.ticket} --as cancelled --reason …"
         )
+
+
+def _with_row_note(error: ValueError, source: Source) -> ValueError:
+    """The refusal of rows of a file, with what counts as a row there; other refusals as they are."""
+    if type(error) is not BadRowsError or not source.row_note:
+        return error
+    return BadRowsError(f"{error} {source.row_note}")
 
 
 def to_its_end(call: Callable[[], T]) -> T:

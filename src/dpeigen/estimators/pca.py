@@ -203,6 +203,8 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         if (remedy := _instead(self.n_components)) is not None:
             must = "an integer ≥ 1 or 'private'"
             raise TypeError(complain("n_components", owner, must, self.n_components, remedy))
+        if high == 1 and check_count("n_components", self.n_components, owner) > 1:
+            raise ValueError(complain("n_components", owner, "1, because there is one column", self.n_components))
         return check_count("n_components", self.n_components, owner, high=high)
 
     def _pca_task(self, source: Source, *, count: bool = True) -> Task:

@@ -26,7 +26,7 @@ from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.data_units import in_data_units
 from dpeigen.estimators.possible import within_limits
 from dpeigen.estimators.rehearsal import FitPlan
-from dpeigen.estimators.targets import column_factors, joint_box, refuse_level, target_numbers
+from dpeigen.estimators.targets import column_factors, joint_box, refuse_category, refuse_level, target_numbers
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
@@ -328,6 +328,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             while name in names:
                 name += "_"
             return rows, target_numbers(y), [*names, name]
+        refuse_category(y, rows.schema)
         if rows.feature_names is None or names.count(y) != 1 or len(names) < 2:
             remedy = f"Its columns are {rows.feature_names}." if rows.feature_names else "X has no names."
             if rows.feature_names and self.columns is not None:

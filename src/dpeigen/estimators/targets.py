@@ -19,7 +19,7 @@ from dpeigen.sources.objects import numbers_of
 from dpeigen.sources.wide_integers import is_wide
 from dpeigen.stats.frame import LARGEST_FACT
 
-__all__ = ["column_factors", "joint_box", "refuse_level", "target_numbers"]
+__all__ = ["column_factors", "joint_box", "refuse_category", "refuse_level", "target_numbers"]
 
 
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
@@ -76,6 +76,21 @@ def _of_frame(y: Any) -> Any:
     if kind == "polars" and is_wide(getattr(y, "dtype", None)):
         return y.cast(float)
     return y
+
+
+def refuse_category(target: str, columns: Mapping[str, Declared] | None) -> None:
+    """Refuse a category: it is several columns of 0 and 1, and none of its levels can be a target either."""
+    said = (columns or {}).get(target)
+    if said is None or said.categories is None:
+        return
+    two = len(said.categories) == 2
+    levels = f"levels = {list(said.categories)} (--ordinal '{target}={'|'.join(map(str, said.categories))}')"
+    remedy = (
+        f"Declare it by its two values as a scale of 0 and 1: {levels}."
+        if two
+        else "Only a category of two values can be one, if it is declared as an ordinal scale (levels, --ordinal)."
+    )
+    raise ValueError(f"The target must be a column of numbers. Got the category {target!r} instead. {remedy}")
 
 
 def refuse_level(target: str, columns: Mapping[str, Declared] | None) -> None:

@@ -170,10 +170,17 @@ class Method(ABC):
                 raise ValueError(complain(f"emphasis[{name!r}]", owner, "between 0.001 and 1000", factor))
 
     def _check_missing(self, task: Task) -> None:
+        if task.missing == "correct" and not self.corrects_holes and task.robust:
+            must = "other than 'correct' with robust=True: directions of signs cannot be corrected for missing cells"
+            remedy = (
+                "Use robust=False (with method='auto'), or missing='drop', which replaces a row with a missing cell by "
+                "the centre."
+            )
+            raise ValueError(complain("missing", task.owner, must, "correct", remedy))
         if task.missing == "correct" and not self.corrects_holes:
             must = f"other than 'correct' for method={self.name!r}, which cannot be corrected for missing cells"
             remedy = (
-                "Use method='auto' (with robust=False), 'whitened', 'gaussian', 'laplace' or 'matrix-laplace', or "
+                "Use method='auto', 'whitened', 'gaussian', 'laplace' or 'matrix-laplace', or "
                 "missing='drop', which replaces a row with a missing cell by the centre."
             )
             raise ValueError(complain("missing", task.owner, must, "correct", remedy))

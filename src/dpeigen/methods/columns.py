@@ -234,12 +234,19 @@ def unknown_note(columns: list[int], missing: Floats | None = None) -> tuple[str
     """A note for a release in which these columns have no scale; ``missing``: fractions of missing cells."""
     empty = [column for column in columns if missing is not None and missing[column] > NEARLY_ALL]
     others = [column for column in columns if column not in empty]
-    given = "Their variances and covariances are given as 0, which says nothing about them."
-    said = (
-        (empty, NO_CELLS, "nearly all of their cells are missing or do not fit the declared type."),
-        (others, NOTHING_SEEN, "constant, rare, or too few rows for this budget."),
+    return tuple(
+        f"{start} {_listed(which)} (counted from 0): {_why_unknown(start, one=len(which) == 1)}"
+        for which, start in ((empty, NO_CELLS), (others, NOTHING_SEEN))
+        if which
     )
-    return tuple(f"{start} {_listed(which)} (counted from 0): {why} {given}" for which, start, why in said if which)
+
+
+def _why_unknown(start: str, *, one: bool) -> str:
+    """Why nothing is known of one or several columns, and what is given for them."""
+    whose, variances, them = ("its", "Its variance", "it") if one else ("their", "Their variances", "them")
+    cells = f"nearly all of {whose} cells are missing or do not fit the declared type."
+    why = cells if start == NO_CELLS else "constant, rare, or too few rows for this budget."
+    return f"{why} {variances} and covariances are given as 0, which says nothing about {them}."
 
 
 def _listed(columns: list[int]) -> str:

@@ -2,6 +2,10 @@
 
 A function of public facts alone, by the quick error model (`methods.prediction`). There is no warning if the number of
 rows is private, if as many components as columns are asked for, or for methods without an error model.
+
+If "auto" could not find even the only direction of a table whose rows all lie along it, a fit is refused: its first
+component would be a random direction, whatever the rows are. Methods that are named, and a private number of components
+(which would be 0), are not refused.
 """
 
 from __future__ import annotations
@@ -9,15 +13,20 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
+from dpeigen._validate import complain
 from dpeigen.methods.auto import resolve
 from dpeigen.methods.base import Method, Task
-from dpeigen.methods.enough import more_epsilon, more_rows
+from dpeigen.methods.enough import more_epsilon, more_rows, three_remedies
 from dpeigen.methods.prediction import World, expected_error
 from dpeigen.methods.wrapped import itself
 
-__all__ = ["OnlyNoiseWarning", "only_noise", "warn_of_noise"]
+__all__ = ["OnlyNoiseWarning", "only_noise", "refuse_random_directions", "warn_of_noise"]
 
 _LEVEL = 16.0  # one variance relative to the others; standardised tables rarely have a larger one
+_USUAL = World(_LEVEL, heavy=False)
+_ALONG_A_LINE = World(1e6, heavy=False, reach=1.0)  # no table is easier
+_RANDOM = 0.9987  # its sinΘ: noise 20 times the signal. Squared cosines are then at most about 1.25 times as large as
+# those of random directions (measured in 40 settings of 2 to 200 columns; test_foreseen.py repeats two of them).
 _ONLY_NOISE, _WOULD_DO = 0.8, 0.5  # sinΘ of its direction: above the first is only noise, below the second is enough
 
 
@@ -36,22 +45,11 @@ def only_noise(method: Method, task: Task, asked: str | Method) -> str | None:
 
     ``asked`` is the method as the caller gave it: with more rows or ε, "auto" may choose another one.
     """
-    if task.n_rows is None or task.n_components is None or task.n_components >= task.n_features:
-        return None
     error = _error(method, task)
     if error is None or error <= _ONLY_NOISE:
         return None
-    epsilon, n = task.budget.epsilon, task.n_rows
-
-    def would_do(trial: Task) -> bool:
-        try:
-            error = _error(resolve(asked, trial), trial)
-        except (ArithmeticError, ValueError):
-            return False
-        return error is None or error < _WOULD_DO
-
-    rows = more_rows(n, lambda more: would_do(replace(task, n_rows=more)))
-    larger = more_epsilon(epsilon, lambda more: would_do(replace(task, budget=replace(task.budget, epsilon=more))))
+    epsilon, n = task.budget.epsilon, task.n_rows or 0
+    rows, larger = _enough(task, asked)
     told = [text for text in (rows and f"{rows:,} rows", larger and f"epsilon={larger:g}") if text]
     remedy = f"{' or '.join(told)} would be enough; fewer columns may be, too." if told else (
         "Fewer columns, many more rows or a larger epsilon would help.")  # fmt: skip
@@ -60,13 +58,46 @@ def only_noise(method: Method, task: Task, asked: str | Method) -> str | None:
     return f"{facts} leave only noise: {hope}. {remedy}"
 
 
-def _error(method: Method, task: Task) -> float | None:
-    """The approximate sinΘ of one component with a large variance; None without an error model."""
+def refuse_random_directions(method: Method, task: Task, asked: str | Method) -> None:
+    """Refuse a fit by "auto" whose first component would be a random direction, whatever the rows are."""
+    if asked != "auto" or task.private_rank:
+        return
+    error = _error(method, task, _ALONG_A_LINE, center=False)
+    if error is None or error < _RANDOM:
+        return
+    must = f"larger for {task.n_features} columns and {task.n_rows:,} rows: the components would be random directions"
+    remedies = three_remedies("fewer columns", *_enough(task, asked))
+    raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon, remedies))
+
+
+def _enough(task: Task, asked: str | Method) -> tuple[int | None, float | None]:
+    """The number of rows and the ε from which a component may show; None if there is none."""
+
+    def would_do(trial: Task) -> bool:
+        try:
+            error = _error(resolve(asked, trial), trial)
+        except (ArithmeticError, ValueError):
+            return False
+        return error is None or error < _WOULD_DO
+
+    budget = task.budget
+    rows = more_rows(task.n_rows or 0, lambda more: would_do(replace(task, n_rows=more)))
+    larger = more_epsilon(budget.epsilon, lambda more: would_do(replace(task, budget=replace(budget, epsilon=more))))
+    return rows, larger
+
+
+def _error(method: Method, task: Task, world: World = _USUAL, *, center: bool = True) -> float | None:
+    """The approximate sinΘ of one component with a large variance; None if it cannot be predicted.
+
+    ``center``: whether the noise of the centre counts. Its effect is overestimated where it is large.
+    """
+    if task.n_rows is None or task.n_components is None or task.n_components >= task.n_features:
+        return None
     inner = itself(method)
     try:
-        outline = inner.outline(task, task.n_rows or 1)
+        outline = inner.outline(task, task.n_rows)
         if outline is None:
             return None
-        return expected_error(outline, task.n_features, 1, World(_LEVEL, heavy=False))
+        return expected_error(outline if center else replace(outline, center=0.0), task.n_features, 1, world)
     except (ArithmeticError, TypeError, ValueError):
         return None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_choice, check_positive, check_vector, complain
+from dpeigen._validate import check_choice, check_positive, check_vector, complain, nearest
 from dpeigen.methods.task import Box
 from dpeigen.stats.frame import LARGEST_FACT
 
@@ -22,9 +22,12 @@ def check_scale_of_columns(value: Any, n_features: int, owner: str) -> Floats | 
     """Check a scale: None, "private", or public standard deviations of the columns."""
     if value is None:
         return None
+    must = f"'private', None, or numbers: public standard deviations of the {n_features} columns, or one for all"
     if isinstance(value, str):
-        return check_choice("scale", value, ["private"], owner)
-    scale = check_vector("scale", value, n_features, owner)
+        if value != "private":
+            raise ValueError(complain("scale", owner, must, value, nearest(value.lower(), ["private"])))
+        return value
+    scale = check_vector("scale", value, n_features, owner, must)
     if not (scale > 0).all():
         column = int(np.argmin(scale > 0))
         remedy = "A column that is known to be constant is best left out."

@@ -76,7 +76,8 @@ class Standardised(Wrapped):
             must = "a number with scale= and robust directions"
             raise ValueError(complain("n_components", task.owner, must, "private"))
         if not isinstance(task.scale, np.ndarray) and not shows_columns(task):
-            must = f"larger for the deviations of {task.n_features} columns of {task.n_rows} rows"
+            rows, d = f"{task.n_rows:,} rows are too few to estimate", task.n_features
+            must = f"larger: at this value {rows} the standard deviation{'s' if d > 1 else ''} of {_columns(d)}"
             raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon, _remedies(task)))
         self.inner.check(self._inner_task(task))
 
@@ -116,6 +117,10 @@ class Standardised(Wrapped):
         return replace(
             fixed, budget=left_for(self.inner, fixed, paid, delta=task.budget.delta, asked="scale='private'")
         )
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"
 
 
 def _remedies(task: Task) -> str:

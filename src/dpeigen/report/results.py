@@ -101,9 +101,10 @@ def standing(release: Release) -> list[str]:
         if release.kind == "pca" and loadings_unknown(release):
             said.append("Their loadings are not known.")
         elif release.kind == "pca" and (unclear := undetermined(release)):
-            names = " and ".join(f"{i + 1}" for i in unclear)
+            *first, last = (f"{i + 1}" for i in unclear)
+            names = f"components {', '.join(first)} and {last}" if first else f"component {last}"
             said.append(
-                f"The loadings of component {names} are not determined: it is not known which columns contribute. This "
+                f"The loadings of {names} are not determined: it is not known which columns contribute. This "
                 "happens when consecutive components have nearly equal variances."
             )
     if "tau_eigenvalues" in (release.facts.get("details") or {}) and release.facts.get("n_rows"):

@@ -93,7 +93,10 @@ class Source(ABC):
     def check_width(self) -> None:
         """Refuse a source with an unknown number of columns."""
         if not self.width_declared and self.n_features < 1:
-            raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
+            raise UnreadableRowsError(
+                "There are no blocks, so the number of columns is not known. Give n_features, as in "
+                "BlockSource(blocks, n_features=3)."
+            )
 
     def finished(self) -> None:
         """Record the end of a pass. Code that reads all blocks itself calls this before it uses them."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "NO_COLUMNS",
     "AllBut",
     "Categories",
     "Columns",
@@ -36,6 +37,7 @@ __all__ = [
 
 Categories = Mapping[str, Sequence[Any]]
 Types = Mapping[str, str]
+NO_COLUMNS = "The data have no columns. A table needs at least one, and 'columns' and 'skip' must leave one."
 Wanted = Any  # names, AllBut, "schema", or a declaration for each name
 
 
@@ -93,7 +95,11 @@ class Columns:
         self.declared = {name: found.get(name, Declared()) for name in names}
         self.features = [feature for name in names for feature in self.declared[name].features(name)]
         if len(set(self.features)) < len(self.features):
-            raise ValueError("Names of columns and of categories must differ from each other.")
+            twice = [name for name, times in Counter(self.features).items() if times > 1]
+            raise ValueError(
+                "Names of columns and of categories must differ from each other: the category 'x' of a column 'a' "
+                f"becomes the column 'a=x'. Got {twice} more than once. Rename the column, or leave it out."
+            )
 
     @property
     def schema(self) -> dict[str, Declared] | None:
@@ -251,12 +257,12 @@ def refuse_repeated(names: Sequence[str], header: Sequence[str] | None = None) -
             "If the names of the columns are further down in the file, give the number of their line, such as header=3 "
             "(--header 3). Otherwise give every column a name."
         )
-    raise ValueError(f"Column names must differ from each other. Got {twice} more than once. {remedy}")
+    raise ValueError(f"Column names must differ from each other in X. Got {twice} more than once. {remedy}")
 
 
 def _check_names(names: list[str], available: Sequence[str]) -> None:
     if not names:
-        raise ValueError("The data have no columns.")
+        raise ValueError(NO_COLUMNS)
     refuse_repeated(names)
     missing = [name for name in names if name not in available]
     if missing:

@@ -16,18 +16,31 @@ from datetime import datetime, timedelta
 
 from dpeigen.sources.declared import Declared
 
-__all__ = ["codes_text", "label", "not_asked_for", "spread_text", "value_text"]
+__all__ = ["codes_text", "label", "limits_text", "not_asked_for", "spread_text", "value_text"]
 
 _START = datetime(1970, 1, 1)
 _DAY = 86_400.0
 
 
 def label(name: str, said: Declared) -> list[str]:
-    """The readable names of the columns of numbers that a column becomes."""
+    """The readable names of the columns of numbers that a column becomes; a unit in the name is not repeated.
+
+    >>> label("weight (kg)", Declared(unit_of_measure="kg")), label("weight", Declared(unit_of_measure="kg"))
+    (['weight (kg)'], ['weight (kg)'])
+    """
     if said.categories is not None:
         return [f"{name} = {value}" for value in said.categories]
+    if said.transform is None and _ends_with_unit(name, said.unit_of_measure):
+        return [name]
     words = " ".join(word for word in (said.transform, said.unit_of_measure) if word)
     return [f"{name} ({words})" if words else name]
+
+
+def _ends_with_unit(name: str, unit: str) -> bool:
+    """Whether a name ends with its unit as a word: "weight (kg)", "weight [kg]", "weight_kg", "weight kg"."""
+    bare = name.rstrip(" )]")
+    before = bare.removesuffix(unit)
+    return bool(unit) and before != bare and not before[-1:].isalnum()
 
 
 def value_text(said: Declared, value: float, digits: int = 4) -> str:
@@ -72,6 +85,26 @@ def not_asked_for(columns: Mapping[str, Declared] | None, names: list[str]) -> l
 def codes_text(said: Declared) -> str:
     """The declared codes for missing cells: "-99, 9999", "1900-01-01"; empty if there are none."""
     return ", ".join(code if isinstance(code, str) else f"{code:.15g}" for code in said.missing_codes or ())
+
+
+def limits_text(said: Declared) -> str:
+    """The declared limits and what becomes of values outside: "100 to 180 (clipped)"; empty if there are none.
+
+    >>> limits_text(Declared(type="date", lower="2019-01-01", outside="missing"))
+    '2019-01-01 or more (else missing)'
+    """
+    low, high = (None if end is None else _end_text(said, end) for end in (said.lower, said.upper))
+    if low is None and high is None:
+        return ""
+    ends = f"{low} to {high}" if low and high else f"{low} or more" if low else f"{high} or less"
+    return f"{ends} ({'clipped' if said.outside == 'clip' else 'else missing'})"
+
+
+def _end_text(said: Declared, end: float) -> str:
+    """A limit in the unit of the cells, before a transform."""
+    if said.type in ("date", "timestamp"):
+        return _moment(end * (_DAY if said.type == "date" else 1.0), said.type == "date")
+    return f"{end:.15g}"
 
 
 def _with_unit(value: float, said: Declared, digits: int = 4) -> str:

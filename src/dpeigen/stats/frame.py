@@ -223,12 +223,11 @@ class Frame:
         if self.missing == "refuse":
             raise BadRowsError(
                 "The data hold NaN or infinite entries; nothing was spent. Cells that are not real numbers, or not "
-                "what their column is declared to be, count as NaN. So does a line of a CSV that is not a record with "
-                "as many fields as the header. This refusal itself says something about the data. First leave columns "
-                "of text out, or declare their types or categories, and the decimal mark of the file. For cells that "
-                "are really missing set missing='correct': results are corrected for them. (In a column of text all "
-                "cells would then be missing, and the budget would be spent.) Or clean the rows first, or set "
-                "missing='drop', which counts a row with such a cell as a row at the centre."
+                "what their column is declared to be, count as NaN. This refusal itself says something about the data. "
+                "First leave columns of text out, or declare their types or categories (for a file its decimal mark "
+                "too). For cells that are really missing set missing='correct': results are corrected for them. (In a "
+                "column of text all cells would then be missing, and the budget would be spent.) Or clean the rows "
+                "first, or set missing='drop', which counts a row with such a cell as a row at the centre."
             )
         return holes if self.missing == "correct" else np.asarray(holes.any(axis=1, keepdims=True))
 

@@ -56,7 +56,7 @@ def rows_help(project: Project) -> bool:
 
 def dry_run(project: Project) -> dict[str, Any]:
     """What a release would guarantee and measure, its cost, and the warnings before it; or a refusal."""
-    from dpeigen.cli._dry_run import plan_facts
+    from dpeigen.cli._dry_run import limits_words, plan_facts
     from dpeigen.cli._fit import prepare
     from dpeigen.cli.score_map import prepare_map
     from dpeigen.privacy.ledger import Ledger
@@ -80,6 +80,8 @@ def dry_run(project: Project) -> dict[str, Any]:
                 "reads": plan.passes,
                 "columns": source.feature_names,
                 "rows_known": True,
+                "limits": {},
+                "all_bounded": False,
                 "read_as_numbers": [],  # a map reads only the columns of its release
                 "without_missing_codes": [],
                 "clipped": None,
@@ -88,7 +90,14 @@ def dry_run(project: Project) -> dict[str, Any]:
             }
         else:
             facts = plan_facts(prepare(project.question, given), given["rows"])
-    return {**facts, "said": said, "predicted": None, "clipping": foreseen_clipping(facts["clipped"])}
+    limits = limits_words(facts["limits"], facts["all_bounded"])
+    return {
+        **facts,
+        "said": said,
+        "predicted": None,
+        "clipping": foreseen_clipping(facts["clipped"]),
+        "limited": limits,
+    }
 
 
 def check_columns(project: Project) -> None:
@@ -101,8 +110,8 @@ def check_columns(project: Project) -> None:
     with words_for_the_page(), said_before():
         study = read_study(project.settings_path)
         given: dict[str, Any] = {"reading": {}, "columns": None}
-        _, known = open_columns(project.table_path, given, study, study.settings.get("unit"))
-        declared_bounds(known, study)
+        source, _ = open_columns(project.table_path, given, study, study.settings.get("unit"))
+        declared_bounds(source.schema or {}, study)
 
 
 @contextmanager

@@ -50,7 +50,19 @@ def check_relation(state: State, neighbours: str, name: str) -> None:
     """Refuse a release with another neighbouring relation than earlier ones: their costs cannot be added."""
     other = next((known for known, count in state.relations.items() if count and known != neighbours), None)
     if other is not None:
-        raise ValueError(
-            f"The ledger {name} accounts for relation='{other}'; this release is about '{neighbours}', "
-            f"and the two do not add up. Use the same relation and the same unit. Nothing was spent."
-        )
+        raise ValueError(f"The ledger {name} {_difference(other, neighbours)} Nothing was spent.")
+
+
+def _difference(known: str, new: str) -> str:
+    """What the releases of a ledger are about, what a new one is about, and the remedy (`chain.neighbours_of`)."""
+    (relation, _, whom), (other, _, whose) = known.partition(" of "), new.partition(" of ")
+    parts = [(f"about {whom or 'single rows'}", f"about {whose or 'single rows'}")] if whom != whose else []
+    parts += [(f"with relation='{relation}'", f"with relation='{other}'")] if relation != other else []
+    counted, this = (" ".join(side) for side in zip(*parts, strict=True))
+    unit = whom.removeprefix("all rows of one ")
+    units = [f"unit={unit!r}" if unit else "no unit"] if whom != whose else []
+    same = " and ".join(units + ([f"relation='{relation}'"] if relation != other else []))
+    return (
+        f"counts releases {counted}; this one is {this}, and the two do not add up. Give {same} as those did, or use "
+        "another ledger."
+    )
