@@ -174,7 +174,7 @@ def test_a_fit_with_everything_private_asks_for_the_right_scales(relation, tools
     reach = 2.0**32 * (2 if relation == "replace" else 1)
     expected = leaving(costs["scales of the columns"])
     each = 2.0**32 * math.sqrt(6 if relation == "replace" else 3) / costs["places of the columns"].mu * (1 - 1e-11)
-    expected += [("gaussian", each * math.sqrt(3), 3 * 129), ("gaussian", each * math.sqrt(3 / 2), 3 * 3)]
+    expected += [("gaussian", each * math.sqrt(3), 3 * 129), ("gaussian", each * math.sqrt(3 / 2), 3 * 4)]
     expected += sparse_vector(costs["radius for the centre"], relation)
     if relation == "replace":
         expected.append(("gaussian", reach / costs["centre"].mu, 3))

@@ -47,7 +47,7 @@ from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.sign_model import SignRelease
-from dpeigen.stats.spectrum import fix_signs
+from dpeigen.stats.spectrum import fix_signs, ordered_variances
 from dpeigen.stats.transform import REDESCENDING, Scale, Transform
 
 __all__ = ["Kendall"]
@@ -219,7 +219,8 @@ class Kendall(Method):
             "pairs": tau.pairs,
             "variances": "paid" if paid is not None else "relative" if relative else "free",
         }
-        estimate = self._assemble(directions, variances, mean, details, law.numerics, task)
+        noise = 0.0 if paid is None else float(np.max(paid.noise)) * float(differences.unit[0]) ** 2
+        estimate = self._assemble(directions, variances, noise, mean, details, law.numerics, task)
         if transform.kind != "spherical":
             return estimate
         look = SignRelease(noisy, deviation, np.zeros((0, d)), np.zeros(0))
@@ -285,11 +286,18 @@ class Kendall(Method):
         return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)[:2]
 
     def _assemble(
-        self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, numerics: Numerics, task: Task
+        self,
+        directions: Floats,
+        variances: Floats,
+        noise: float,
+        mean: Floats | None,
+        details: Any,
+        numerics: Numerics,
+        task: Task,
     ) -> Estimate:
         k, d = len(directions), task.n_features
-        order = np.argsort(-variances[:k], kind="stable")
-        directions, values = directions[order], variances[:k][order]
+        order, values = ordered_variances(variances[:k], np.full(k, noise))
+        directions = directions[order]
         left = float(variances[k:].mean()) if k < d else 0.0
         covariance = (directions.T * (values - left)) @ directions + left * np.eye(d)
         keep = d if task.n_components is None else task.n_components

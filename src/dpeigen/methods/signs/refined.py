@@ -63,7 +63,7 @@ from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.next_look import choose_stretch
 from dpeigen.stats.refinement import fit_model
 from dpeigen.stats.sign_model import SignModel, SignRelease
-from dpeigen.stats.spectrum import fix_signs
+from dpeigen.stats.spectrum import fix_signs, ordered_variances
 from dpeigen.stats.stretch import Stretched
 from dpeigen.stats.transform import Transform, redescending
 
@@ -195,6 +195,7 @@ class Refined(Method):
         return _assemble(
             basis,
             squares,
+            np.zeros(len(squares)) if paid is None else paid.noise * paid.units,
             measured=partial(measured_signs, releases, terms, model=model, paid=paid, center_deviation=spread),
             mean=mean,
             n_rows=rows,
@@ -284,12 +285,11 @@ def _ask_split(curator: Curator, view: Stretched, cutoff: float, purpose: Purpos
     return split_look(curator.measure(Moment(lattice, GaussianLaw()), purpose=purpose, cost=cost))
 
 
-def _assemble(basis: Floats, squares: Floats, **rest: Any) -> Estimate:
+def _assemble(basis: Floats, squares: Floats, deviations: Floats, **rest: Any) -> Estimate:
     k, d = basis.shape
-    variances = np.maximum(squares, 0.0)
-    order = np.argsort(-variances[:k], kind="stable")
-    components, eigenvalues = fix_signs(basis[order]), variances[:k][order]
-    left = float(variances[k] / (d - k)) if k < d else 0.0
+    order, variances = ordered_variances(squares[:k], deviations[:k])
+    components, eigenvalues = fix_signs(basis[order]), np.maximum(variances, 0.0)
+    left = max(float(squares[k]), 0.0) / (d - k) if k < d else 0.0
     return Estimate(
         components=components,
         eigenvalues=eigenvalues,

@@ -18,7 +18,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.sign_model import SignRelease
-from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.spectrum import ordered_variances, symmetric_eigh
 from dpeigen.stats.transform import REDESCENDING, Scale, Transform, winsorized_redescending
 
 __all__ = ["SpatialSign"]
@@ -152,7 +151,7 @@ class SpatialSign(Method):
         if radius is None:
             raise AssertionError("a radius is public or paid for")
         found = self._squares(curator, view, radius, costs[Purpose.VARIANCES])
-        estimate = self._assemble(directions, found.squares, frame, task, count=found.count, radius=radius)
+        estimate = self._assemble(directions, found, frame, task, radius)
         if transform.kind not in ("spherical", "redescending"):
             return estimate
         unit, reach = float(frame.unit[0]), task.row_radius(radius, view)
@@ -195,12 +194,11 @@ class SpatialSign(Method):
         found = curator.measure(MeanSquares(lattice), purpose=Purpose.VARIANCES, cost=cost)
         return replace(found, squares=found.squares * radius**2, deviation=found.deviation * radius**2)
 
-    def _assemble(self, directions: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
+    def _assemble(self, directions: Floats, found: NoisySquares, frame: Frame, task: Task, radius: float) -> Estimate:
         k, d, unit = len(directions), task.n_features, frame.unit[0] ** 2
-        variances = np.maximum(squares, 0.0) * unit
-        order = np.argsort(-variances[:k], kind="stable")
-        directions, eigenvalues = directions[order], variances[:k][order]
-        left = float(variances[k] / (d - k)) if k < d else 0.0
+        order, variances = ordered_variances(found.squares[:k], np.full(k, found.deviation))
+        directions, eigenvalues = directions[order], np.maximum(variances, 0.0) * unit
+        left = max(float(found.squares[k]), 0.0) * unit / (d - k) if k < d else 0.0
         covariance = (directions.T * (eigenvalues - left)) @ directions + left * np.eye(d)
         pure = task.budget.is_pure
         return Estimate(
@@ -209,8 +207,8 @@ class SpatialSign(Method):
             noise_variance=left,
             covariance=covariance,
             mean=location(frame, None, task),
-            n_rows=rest["count"] * frame.rows_per_term,
-            radius=rest["radius"] * frame.unit[0],
+            n_rows=found.count * frame.rows_per_term,
+            radius=radius * frame.unit[0],
             numerics="idealised" if pure else "exact",
             radius_released=self._pays_for_radius(task),
             notes=("Variances are of scores clipped to the radius: robust, and low for heavy tails.",),
