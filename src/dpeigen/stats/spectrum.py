@@ -109,11 +109,12 @@ def ordered_variances(values: Floats, deviations: Floats) -> tuple[NDArray[np.in
     >>> ordered_variances(np.array([0.1, 0.9, 0.02]), np.full(3, 0.05))[0].tolist()
     [1, 0, 2]
     """
-    least = np.maximum(deviations, 1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300))
-    fitted = isotonic_regression(values, weights=least**-2.0, increasing=False).x
-    misfit = float((((values - fitted) / least) ** 2).sum())
+    size = max(float(np.abs(values).max(initial=0.0)), float(deviations.max(initial=0.0)), 1e-300)
+    least = np.clip(deviations / size, 1e-12, 1.0)
+    fitted = isotonic_regression(values / size, weights=least**-2.0, increasing=False).x
+    misfit = float((((values / size - fitted) / least) ** 2).sum())
     if misfit <= chdtri(max(len(values) - 1, 1), _UNLIKELY):
-        return np.arange(len(values)), fitted
+        return np.arange(len(values)), fitted * size
     order = np.argsort(-values, kind="stable")
     return order, values[order]
 
