@@ -90,14 +90,17 @@ def least_variances(sizes: PairCounts, reach: Floats) -> Floats:
 def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """Excess kurtosis of the columns, at least 0, and its noise with what may be somewhat beyond the found values.
 
-    Counts with much noise may show no variance, or less than half of the one that was measured otherwise. Kurtosis is
-    at most that of values which are 0 or at the limit.
+    Counts may show no variance beyond their noise. Then it is at least half of the one that was measured otherwise.
+    Kurtosis is at most that of values which are 0 or at the limit.
     """
     inside, near = (edges[:-1] < times * reach[:, None] * (1 + 1e-9) for times in (1, 2))
     squares = np.where(near, edges[:-1] * edges[1:], 0.0) / reach[:, None] ** 2
     shares = np.where(inside, sizes.counts, 0.0) / sizes.pairs
     second, fourth = ((shares * squares**power).sum(axis=1) for power in (1, 2))
-    second = np.maximum(np.maximum(second, (spread / reach) ** 2), 1e-12)
+    hidden = second < _SURE * sizes.deviations / sizes.pairs * np.sqrt(
+        (np.where(inside, squares, 0.0) ** 2).sum(axis=1)
+    )
+    second = np.maximum(np.where(hidden, np.maximum(second, (spread / reach) ** 2), second), 1e-12)
     noise = sizes.deviations / sizes.pairs * np.sqrt((squares**4).sum(axis=1)) / np.maximum(second, 1e-3) ** 2
     limits = (math.sqrt(2) * times**2 for times in (1, 2))  # the middle of the last cell, squared
     most, most_near = (np.clip(2 * (limit / second - 3), 0.0, _MOST_KURTOSIS) for limit in limits)
