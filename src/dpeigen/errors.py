@@ -77,9 +77,7 @@ class Errors:
     known: NDArray[np.bool_]  # columns about which anything is known
     sized: bool = True  # whether the size of rows is known: not if nearly all of them were clipped
     lost: Floats | None = None  # the part of the draws that single columns may have lost by clipping, or may not
-    hidden: Floats | None = (
-        None  # the deviation of variances without sampling error, which hides no column of the table
-    )
+    hidden: Floats | None = None  # the deviation of variances without sampling error, by which no column is hidden
 
     @property
     def told(self) -> NDArray[np.bool_]:
