@@ -14,7 +14,7 @@ from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
 from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.objects import numbers_of, table_of
-from dpeigen.sources.wide_integers import is_wide
+from dpeigen.sources.wide_integers import narrowed
 from dpeigen.stats import Statistic
 
 __all__ = [
@@ -245,11 +245,8 @@ def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
 
 
 def _from_polars(frame: Any) -> Any:
-    """An Arrow table. Columns to which Polars gave a type that Arrow lacks, because of one cell, are read cell by cell.
-
-    Such a cell is an object, a list, or an integer beyond 64 bits.
-    """
+    """An Arrow table. Columns that are of another type because of one cell (object, list) are read cell by cell."""
     import polars as pl
 
-    odd = [n for n, kind in frame.schema.items() if kind == pl.Object or kind.is_nested() or is_wide(kind)]
-    return frame.with_columns([pl.Series(name, numbers_of(frame[name].to_list())) for name in odd]).to_arrow()
+    odd = [name for name, kind in frame.schema.items() if kind == pl.Object or kind.is_nested()]
+    return narrowed(frame.with_columns([pl.Series(name, numbers_of(frame[name].to_list())) for name in odd])).to_arrow()
