@@ -44,7 +44,7 @@ def make(kind):
     if kind == "kendall":
         return PrivatePCA(2, method="kendall", **budget).fit(few)
     if kind == "wide":
-        wide = np.random.default_rng(0).normal(size=(1000, 150))  # more columns than tables and intervals show
+        wide = np.random.default_rng(0).normal(size=(4000, 150))  # more columns than tables and intervals show
         wide[:, :12] *= np.linspace(12, 6, 12)
         return PrivatePCA(12, epsilon=50.0, delta=1e-6).fit(ArraySource(wide, [f"snp {j}" for j in range(150)]))
     if kind == "evil":
