@@ -20,12 +20,20 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.intervals import Interval
 
-__all__ = ["NOISE", "intervals_html", "loadings_unknown", "regression_html", "release_html", "variance_intervals"]
+__all__ = [
+    "KIND_TITLES",
+    "NOISE",
+    "intervals_html",
+    "loadings_unknown",
+    "regression_html",
+    "release_html",
+    "variance_intervals",
+]
 
 NOISE = "not distinguishable from noise"
 _COMPONENTS, _LOADINGS, _COEFFICIENTS, _UNKNOWN = 20, 3, 60, 20
 _MOST_COLUMNS = 60  # up to this number, intervals of variances take seconds; those of loadings are always quick
-_KINDS = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
+KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 
 
 def variance_intervals(release: Release) -> tuple[Interval, Interval] | None:
@@ -48,7 +56,9 @@ def loadings_unknown(found: Intervals) -> bool:
 def release_html(release: Release) -> str:
     """A release: the guarantee and the components."""
     g = release.guarantee
-    name = release.about.get("title") or f"{_KINDS.get(release.kind, release.kind)} of {release.n_features} columns"
+    name = (
+        release.about.get("title") or f"{KIND_TITLES.get(release.kind, release.kind)} of {release.n_features} columns"
+    )
     return _html.box(
         name,
         "" if g.is_private else _html.paragraph("NOT PRIVATE", loud=True),

@@ -7,9 +7,10 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.cli._show import components_table, console, show_release
-from dpeigen.report.components import component_blocks
+from dpeigen.report.columns import about_columns
+from dpeigen.report.components import component_blocks, variance_cells
 from dpeigen.report.matrices import covariance_blocks
-from dpeigen.report.results import about_columns, standing, variance_cells
+from dpeigen.report.results import standing
 from dpeigen.sources import open_source
 from dpeigen.sources.files import columns_of
 

@@ -16,7 +16,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, load_release
 from dpeigen.noise_floor import compared
 from dpeigen.plotting import ScreeDisplay
-from dpeigen.report import html, markdown, matrices, results, write_card
+from dpeigen.report import components, html, markdown, matrices, results, write_card
 from dpeigen.report.content import make_card
 from dpeigen.report.matrices import covariance_blocks
 from dpeigen.report.regressions import asked_regression, regression_errors
@@ -29,11 +29,11 @@ KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "scaled", "wi
 
 def figures_of(release):
     """Names of the pictures: loadings only of components that can be distinguished from noise."""
-    if release.kind == "pca" and results.loadings_unknown(release):
+    if release.kind == "pca" and components.loadings_unknown(release):
         return {"scree"}
     if release.kind == "pca":
         told = [i for i in range(len(release.components)) if release.is_resolved(i)]
-        both = told[:2] == [0, 1] and not {0, 1} & set(results.undetermined(release))
+        both = told[:2] == [0, 1] and not {0, 1} & set(components.undetermined(release))
         return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if both else set())
     strongest = {"strongest"} if release.usual_intervals is not None and matrices.strongest(release) else set()
     return {"correlations", "scree" if release.kind == "covariance" else "coefficients"} | strongest
@@ -800,7 +800,7 @@ def test_a_component_without_a_loading_that_is_told_from_0_says_so():
 
 
 def test_shares_are_never_printed_as_infinite(cards):
-    from dpeigen.report.results import share_interval
+    from dpeigen.report.columns import share_interval
 
     assert share_interval(0.0, np.inf) == "not known"
     assert share_interval(0.25, np.inf) == "25.0 to 100.0%"

@@ -20,18 +20,11 @@ from dpeigen.notebook import NOISE
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report import blocks, matrices, regressions
+from dpeigen.report.columns import about_uncertain, interval, named_remarks, unknown_columns
+from dpeigen.report.components import loadings_unknown, unknown_may_contribute, variance_cells
 from dpeigen.report.missing import few_missing
 from dpeigen.report.regressions import asked_regression, regression_errors
-from dpeigen.report.results import (
-    about_uncertain,
-    interval,
-    loadings_unknown,
-    named_remarks,
-    standing,
-    unknown_columns,
-    unknown_may_contribute,
-    variance_cells,
-)
+from dpeigen.report.results import standing
 from dpeigen.report.scales import scale_cells
 
 __all__ = [

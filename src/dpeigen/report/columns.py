@@ -17,6 +17,7 @@ from dpeigen.report.blocks import Block, Text, clean, short
 from dpeigen.report.missing import SHOWN_ROWS
 
 __all__ = [
+    "MOST_CELLS",
     "MOST_COMPONENTS",
     "about_columns",
     "about_uncertain",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 MOST_COMPONENTS = 8  # in a table or a heat map
+MOST_CELLS = 30  # columns of a heat map of correlations
 _MOST_ORDINAL = 8
 _IN_UNITS = {
     "pca": "Components, loadings and variances are those of the scaled columns.",

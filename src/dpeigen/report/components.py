@@ -73,10 +73,12 @@ def undetermined(release: Release) -> list[int]:
 def without_loadings(release: Release) -> str:
     """Why a card prints no loadings although there are components."""
     unknown = unknown_columns(release)
-    why = f"{unknown_may_contribute(len(unknown))}" if unknown else "noise hides them"
+    why = unknown_may_contribute(len(unknown)) if unknown else "noise hides them"
+    remedies = "without those columns, with more rows or with a larger ε" if unknown else "with more rows or a larger ε"
+    which = "the other loadings" if unknown else "them"
     return (
-        f"No loadings are shown: {why}, so every loading may be anything between −1 and 1. A release without those "
-        "columns, with more rows or with a larger ε would help. The file has the other loadings, without errors."
+        f"No loadings are shown: {why}, so every loading may be anything between −1 and 1. A release {remedies} would "
+        f"help. The file has {which}, without errors."
     )
 
 

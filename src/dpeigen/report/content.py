@@ -9,24 +9,18 @@ from collections.abc import Mapping
 
 from dpeigen._version import __version__
 from dpeigen.clipped import MANY, clipped_share, clipped_warning
+from dpeigen.notebook import KIND_TITLES
 from dpeigen.privacy import Guarantee
 from dpeigen.privacy.guarantee import weak_budget
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Card, Items, Notice, Section, Table, clean, count
+from dpeigen.report.columns import named_remarks
+from dpeigen.report.components import loadings_unknown, without_loadings
 from dpeigen.report.effects import effects
 from dpeigen.report.files import check, cite, data, terms
 from dpeigen.report.metadata import authors, dataset
 from dpeigen.report.promise import budget, notices, privacy_unit, promise
-from dpeigen.report.results import (
-    KIND_TITLES,
-    clear_correlations,
-    known_deviations,
-    loadings_unknown,
-    named_remarks,
-    result_blocks,
-    standing,
-    without_loadings,
-)
+from dpeigen.report.results import clear_correlations, known_deviations, result_blocks, standing
 
 __all__ = ["make_card"]
 

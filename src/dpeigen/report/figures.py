@@ -23,8 +23,9 @@ from dpeigen.plotting import BiplotDisplay, LoadingsDisplay, ScreeDisplay
 from dpeigen.plotting._base import CAPTION
 from dpeigen.plotting._release import whiskers
 from dpeigen.release import Release
-from dpeigen.report import matrices, regressions, results
+from dpeigen.report import matrices, regressions
 from dpeigen.report.blocks import Picture, short
+from dpeigen.report.columns import MOST_CELLS, MOST_COMPONENTS, correlations, names_of, widest_columns, without_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +83,7 @@ def draw(release: Release, picture: Picture) -> Drawn:
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
         figure = Figure(layout="constrained")
-        shown = {**release.facts, "feature_names": results.names_of(release)}
+        shown = {**release.facts, "feature_names": names_of(release)}
         _drawer(picture.name)(figure, replace(release, facts=shown))  # type: ignore[arg-type]
         if (engine := figure.get_layout_engine()) is not None:  # once, not for every file
             engine.execute(figure)
@@ -157,10 +158,10 @@ def _correlations(figure: Figure, release: Release) -> None:
     """Coloured cells. The strength of a correlation is the opacity, so that they fit a light and a dark page."""
     from matplotlib.patches import Rectangle
 
-    shown = results.widest_columns(release, results.MOST_CELLS)
-    cells, found = results.correlations(release)[np.ix_(shown, shown)], matrices.correlation_intervals(release)
+    shown = widest_columns(release, MOST_CELLS)
+    cells, found = correlations(release)[np.ix_(shown, shown)], matrices.correlation_intervals(release)
     told = np.ones(cells.shape, dtype=bool) if found is None else matrices.clear(found)[np.ix_(shown, shown)]
-    names, d = [results.names_of(release)[j] for j in shown], len(shown)
+    names, d = [names_of(release)[j] for j in shown], len(shown)
     side = min(_WIDTH + 1.6, 3.2 + 0.25 * d)
     ax = _axes(figure, side, 0.92 * side)
     for (i, j), value in np.ndenumerate(cells):
@@ -168,7 +169,7 @@ def _correlations(figure: Figure, release: Release) -> None:
             continue
         colour = _colour(value)
         ax.add_patch(Rectangle((j, i), 0.96, 0.96, facecolor=colour, alpha=_opacity(value), linewidth=0))
-        if d <= results.MOST_COMPONENTS and i != j:  # 1 on the diagonal, by definition
+        if d <= MOST_COMPONENTS and i != j:  # 1 on the diagonal, by definition
             cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center")
             cell.set_fontsize(9.5 if d <= _ROOMY else 7.5)
             cell.set_in_layout(False)  # it is inside its cell
@@ -213,10 +214,10 @@ def _scale(ax: Axes) -> None:
 def _strongest(figure: Figure, release: Release) -> None:
     """The strongest correlations as points with whiskers."""
     pairs, found = matrices.strongest(release), matrices.correlation_intervals(release)
-    matrix = results.correlations(release)
+    matrix = correlations(release)
     values = np.array([matrix[i, j] for i, j in pairs])
     ends = None if found is None else tuple(np.array([side[i, j] for i, j in pairs]) for side in found)
-    bare, used = results.without_units(results.names_of(release)), sorted({j for pair in pairs for j in pair})
+    bare, used = without_units(names_of(release)), sorted({j for pair in pairs for j in pair})
     names = dict(zip(used, short_apart([bare[j] for j in used], 14), strict=True))
     labels = [f"{names[j]}, {names[i]}" for i, j in pairs]
     ax = _points(figure, values, ends, labels)
@@ -227,7 +228,7 @@ def _coefficients(figure: Figure, release: Release) -> None:
     """Coefficients in deviations of the target for one deviation of a column, so that units do not matter."""
     fit = regressions.asked_regression(release)
     errors = regressions.regression_errors(release, fit)
-    units, names = regressions.standardised(release, fit), results.names_of(release)
+    units, names = regressions.standardised(release, fit), names_of(release)
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")
     if errors is not None:  # unknown ones are named below the table
         order = order[np.isfinite(errors.standard_errors[order])]

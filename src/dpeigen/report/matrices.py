@@ -17,9 +17,17 @@ from dpeigen.notebook import NOISE
 from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
 from dpeigen.release_units import is_correlated
-from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
-from dpeigen.report.columns import unscaled_columns
+from dpeigen.report.columns import (
+    MOST_CELLS,
+    correlations,
+    interval,
+    names_of,
+    unscaled_columns,
+    widest_columns,
+    without_units,
+)
+from dpeigen.report.components import scree
 from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.stats.intervals import Interval, quantiles
 
@@ -57,12 +65,12 @@ def covariance_blocks(release: Release) -> list[Block]:
             "the same on a scale from −1 to 1."
         ),
         _centers(release),
-        *correlation_blocks(release, [] if release.too_few_known else [results.scree(release)]),
+        *correlation_blocks(release, [] if release.too_few_known else [scree(release)]),
     ]
 
 
 def _centers(release: Release) -> Table:
-    shown, names = results.widest_columns(release, SHOWN_ROWS), results.names_of(release)
+    shown, names = widest_columns(release, SHOWN_ROWS), names_of(release)
     spread, mean = deviation_intervals(release), _means(release)
     rows: list[list[Cell]] = []
     for j in shown:
@@ -118,7 +126,7 @@ def ends_text(words: Callable[[float], str], low: float, high: float) -> str:
     ('168 to 172 cm', 'a factor of 1.50 to 2.00')
     """
     if not (math.isfinite(low) and math.isfinite(high)):
-        return results.interval(low, high)
+        return interval(low, high)
     first, last = clean(words(low)), clean(words(high))
     unit = _UNIT.fullmatch(first)
     if unit and last.endswith(unit["unit"]):
@@ -180,7 +188,7 @@ def strongest(release: Release) -> list[tuple[int, int]]:
 
     Levels of one category exclude each other, so their correlations are negative by definition and are left out.
     """
-    matrix, d, found = results.correlations(release), release.n_features, correlation_intervals(release)
+    matrix, d, found = correlations(release), release.n_features, correlation_intervals(release)
     if d > 2000:
         return []
     rows, columns = np.tril_indices(d, -1)
@@ -232,10 +240,10 @@ def covariance_tables(release: Release) -> list[Table]:
 
 def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
     """The strongest correlations, a heat map with further pictures, and the matrix."""
-    matrix, names, d = results.correlations(release), results.names_of(release), release.n_features
+    matrix, names, d = correlations(release), names_of(release), release.n_features
     found, pairs = correlation_intervals(release), strongest(release)
     told = ", ".join(f"{short(names[j])} with {short(names[i])} ({matrix[i, j]:+.2f})" for i, j in pairs[:3])
-    shown = min(d, results.MOST_CELLS)
+    shown = min(d, MOST_CELLS)
     some = "" if shown == d else f" The {shown} columns with the largest variances."
     marked = "" if found is None else " An empty cell: not distinguishable from noise, its interval contains 0."
 
@@ -244,7 +252,7 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
         if found is None:
             return value
         low, high = found[0][i, j], found[1][i, j]
-        return value, results.interval(low, high, "+.3f")
+        return value, interval(low, high, "+.3f")
 
     pictures = [
         Picture(
@@ -259,7 +267,7 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
     blocks: list[Block] = []
     if pairs:
         title = "The strongest correlations" + ("" if found is None else " (95% interval)")
-        bare = results.without_units(names)  # a correlation has no unit
+        bare = without_units(names)  # a correlation has no unit
         rows: list[list[Cell]] = [[f"{bare[j]}, {bare[i]}", cell(i, j)] for i, j in pairs]
         same = bool(np.tril(_one_category(release), -1).any())
         note = (
@@ -295,7 +303,7 @@ def _entry(release: Release, what: str, entries: Floats, i: int, j: int) -> Cell
     low, high = found.correlation if what == "correlation" else found.covariance
     if what == "correlation" and low[i, j] <= -1 and high[i, j] >= 1:
         return UNKNOWN
-    return value, results.interval(low[i, j], high[i, j])
+    return value, interval(low[i, j], high[i, j])
 
 
 def _strongest_picture(told: str) -> Picture:

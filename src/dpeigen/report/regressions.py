@@ -10,8 +10,8 @@ from dpeigen._types import Floats
 from dpeigen.notebook import NOISE
 from dpeigen.regression import EQUAL_SPREAD, Regression
 from dpeigen.release import Release
-from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Picture, Table, Text, clean, count, short
+from dpeigen.report.columns import interval, names_of, unknown_columns, why_unknown
 from dpeigen.report.matrices import UNKNOWN, correlation_blocks
 from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.ridge import FAINT
@@ -76,9 +76,9 @@ def _known(errors: Regression) -> bool:
 
 def _why_unknown(release: Release) -> str:
     target = f"release.regression({release.feature_names[-1]!r}, features=[…])"
-    if results.unknown_columns(release):
+    if unknown_columns(release):
         return (
-            f"The reason: {results.why_unknown(release)}, and every coefficient depends on all columns. A regression "
+            f"The reason: {why_unknown(release)}, and every coefficient depends on all columns. A regression "
             f"without them spends no budget: {target}."
         )
     return (
@@ -107,7 +107,7 @@ def ridge_blocks(release: Release) -> list[Block]:
 
 
 def _target(release: Release) -> str:
-    return results.names_of(release)[-1]
+    return names_of(release)[-1]
 
 
 def _penalised(release: Release, fit: RidgeFit) -> str:
@@ -126,7 +126,7 @@ def standardised(release: Release, fit: RidgeFit) -> Floats:
 
 
 def _coefficients_picture(release: Release, fit: RidgeFit, errors: Regression | None) -> Picture:
-    names, sizes = results.names_of(release), fit.coef * standardised(release, fit)
+    names, sizes = names_of(release), fit.coef * standardised(release, fit)
     shown = np.ones(len(sizes), dtype=bool) if errors is None else np.asarray(errors.told)
     order = [j for j in np.argsort(-np.abs(sizes), kind="stable") if shown[j]]
     told = ", ".join(f"{short(names[j])} ({sizes[j]:+.2g})" for j in order[:3])
@@ -147,7 +147,7 @@ def _coefficients_picture(release: Release, fit: RidgeFit, errors: Regression | 
 
 
 def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) -> Table:
-    names, widths = results.names_of(release), _widths(release)
+    names, widths = names_of(release), _widths(release)
     largest = np.argsort(-np.abs(fit.coef * standardised(release, fit)), kind="stable")
     rows: list[list[Cell]] = []
     for j in np.sort(largest[:SHOWN_ROWS]):
@@ -182,11 +182,11 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
 
 def _unknown(release: Release, errors: Regression) -> list[str]:
     """Which coefficients are not known, and why."""
-    labels = dict(zip(release.feature_names, results.names_of(release), strict=True))
+    if not errors.unknown:
+        return []
+    labels = dict(zip(release.feature_names, names_of(release), strict=True))
     unknown = [f"{short(labels[name])} ({clean(why)})" for name, why in errors.unknown.items()]
     more = f", and {len(unknown) - SHOWN_ROWS} more" if len(unknown) > SHOWN_ROWS else ""
-    if not unknown:
-        return []
     intercept = " The intercept depends on all coefficients." if errors.intercept is not None else ""
     return [f"Not known: {', '.join(unknown[:SHOWN_ROWS])}{more}.{intercept}"]
 
@@ -204,7 +204,7 @@ def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0
     if not np.isfinite(ends).all():
         return UNKNOWN
     low, high = (place + unit * end for end in ends)
-    return f"{value:+.4g}", results.interval(low, high, "+.4g")
+    return f"{value:+.4g}", interval(low, high, "+.4g")
 
 
 def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> list[Cell]:
