@@ -201,9 +201,11 @@ def declared_bounds(known: Mapping[str, Declared], study: Study) -> tuple[list[f
     limited = any(said.lower is not None and said.upper is not None for said in known.values())
     if not limited or None in found:
         return None
-    if "bound" in study.settings and any(map(_bounds_rows, known.values())):
-        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
     if "bound" in study.settings:
+        if any(map(_bounds_rows, known.values())):
+            raise ValueError(
+                "The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound."
+            )
         return None
     flat = [pair for bounds in found for pair in bounds or ()]
     return [low for low, _ in flat], [high for _, high in flat]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import FitPlan
 
 __all__ = ["limits_words", "plan_facts", "print_plan"]
+
+_MOST = 20  # columns that are named
 
 
 def _expected(plan: FitPlan) -> list[str]:
@@ -64,8 +67,8 @@ def _limits(fit: Fit) -> dict[str, str]:
 
 def limits_words(limits: dict[str, str], all_bounded: bool) -> str:
     """The limits in a sentence; empty if there is nothing to say."""
-    listed = "; ".join(f"{name} {text}" for name, text in list(limits.items())[:20])
-    more = "; …" if len(limits) > 20 else ""
+    listed = "; ".join(f"{name} {text}" for name, text in list(limits.items())[:_MOST])
+    more = "; …" if len(limits) > _MOST else ""
     of_all = "All columns have public bounds, so rows are clipped to them."
     if not limits:
         return of_all if all_bounded else ""
@@ -92,9 +95,7 @@ def _undeclared(fit: Fit) -> list[str]:
 
 def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     from dpeigen.cli import _show
-    from dpeigen.clipped import foreseen_clipping
     from dpeigen.privacy import Guarantee
-    from dpeigen.privacy.ledger import Ledger
 
     facts = plan_facts(fit, rows)
     for warning in facts["warnings"]:
@@ -102,7 +103,6 @@ def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     if as_json:
         typer.echo(json_text(facts))
         return
-    left = facts["ledger_left"]
     console = _show.console()
     guarantee = Guarantee.from_dict(facts["guarantee"])
     _show.show_guarantee(console, guarantee, "What a release would guarantee", "What the budget would be spent on")
@@ -111,44 +111,52 @@ def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         "differ; the total stays the same.",
         markup=False,
     )
-    names = fit.source.feature_names or []
-    if names:
-        console.print(
-            f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
-        )
+    for line in [*_about_columns(facts), *_about_rows(fit, facts, guarantee.unit)]:
+        console.print(line, markup=False)
+    console.print("No row was read. Nothing was spent.", markup=False)
+
+
+def _about_columns(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is read from the columns."""
+    if names := facts["columns"]:
+        yield f"columns    {len(names)}: {_listed(names)}"
     if limits := limits_words(facts["limits"], facts["all_bounded"]):
-        console.print(f"limits     {clean(limits)}", markup=False)
+        yield f"limits     {clean(limits)}"
     if plain := facts["read_as_numbers"]:
-        console.print(
-            f"numbers    Read as numbers: {clean(', '.join(plain[:20]))}{', …' if len(plain) > 20 else ''}. Text in "
-            "them counts as missing cells: declare categories, levels or dates, or leave such columns out.",
-            markup=False,
+        yield (
+            f"numbers    Read as numbers: {_listed(plain)}. Text in them counts as missing cells: declare categories, "
+            "levels or dates, or leave such columns out."
         )
     if silent := facts["without_missing_codes"]:
-        console.print(
-            f"codes      No codes for missing cells are declared for {clean(', '.join(silent[:20]))}"
-            f"{', …' if len(silent) > 20 else ''}. A code such as -99 or 9999 there would count as a value. If the "
-            "codebook has codes, declare them: --missing-codes '-99|9999', or 'name=-99|9999' for one column.",
-            markup=False,
+        yield (
+            f"codes      No codes for missing cells are declared for {_listed(silent)}. A code such as -99 or 9999 "
+            "there would count as a value. If the codebook has codes, declare them: --missing-codes '-99|9999', or "
+            "'name=-99|9999' for one column."
         )
+
+
+def _about_rows(fit: Fit, facts: Mapping[str, Any], unit: str) -> Iterator[str]:
+    """Clipping, passes over the rows, the ledger, and whether the number of rows is known."""
+    from dpeigen.clipped import foreseen_clipping
+    from dpeigen.privacy.ledger import Ledger
+
     if text := foreseen_clipping(facts["clipped"]):
-        console.print(f"clipping   {text}", markup=False)
-    unit = guarantee.unit
+        yield f"clipping   {text}"
     what = "rows" if unit == "row" else f"distinct {unit!r}"
     counted = f", and one more to count the {what}" if fit.counts else ""
-    console.print(clean(f"passes     {facts['passes']} over the data{counted}"), markup=False)
-    if left is not None:
+    yield clean(f"passes     {facts['passes']} over the data{counted}")
+    if (left := facts["ledger_left"]) is not None:
         place = Ledger.at(fit.estimator.ledger).place
-        console.print(f"ledger     {place}: (ε, δ) = ({left['epsilon']:g}, {left['delta']:g}) left now", markup=False)
+        yield f"ledger     {place}: (ε, δ) = ({left['epsilon']:g}, {left['delta']:g}) left now"
     if not facts["rows_known"]:
         of_whom = "" if unit == "row" else f" Give the number of {what}; the number of rows is private."
-        console.print(
-            clean(
-                f"{'rows ' if unit == 'row' else 'units'}      not counted, because counting reads them. Method and "
-                f"split may depend on their number. If it is public, give --rows: this run then also says whether "
-                f"the result would be only noise."
-                f"{of_whom}"
-            ),
-            markup=False,
+        yield clean(
+            f"{'rows ' if unit == 'row' else 'units'}      not counted, because counting reads them. Method and split "
+            "may depend on their number. If it is public, give --rows: this run then also says whether the result "
+            f"would be only noise.{of_whom}"
         )
-    console.print("No row was read. Nothing was spent.", markup=False)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, safe for a terminal."""
+    return f"{clean(', '.join(names[:_MOST]))}{', …' if len(names) > _MOST else ''}"

@@ -6,7 +6,7 @@ An option overrides the file of ``--config``, which overrides the default. Only 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -89,7 +89,6 @@ class Fit:
 def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     """Refuse everything that can be refused without reading rows, except what the estimators check."""
     from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
-    from dpeigen.estimators.targets import refuse_category
     from dpeigen.privacy.ledger import ledger_for
 
     study = read_study(given["config"])
@@ -99,16 +98,9 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         return value if value is not None else study.settings.get(name, _DEFAULTS.get(name))
 
     about = check_about({name: setting(name) for name in ABOUT}, f"dpeigen {command}")
-    shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "missing", "robust")}
-    shared |= _older_name(given, study)
-    shared["units"] = None if setting("units") == "none" else setting("units")
-    shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can justify, for example 1")
-    shared["center"] = None if setting("center") == "none" else setting("center")
-    shared["ledger"] = setting("ledger")
+    shared = _shared(setting) | _older_name(given, study)
     insists = f"'require_ledger' in {given['config']} says so" if setting("require_ledger") else ""
     ledger_for(shared["ledger"], f"dpeigen {command}", insists)
-    shared["unit"] = None if setting("unit") == "none" else setting("unit")
-    shared["max_rows"] = setting("max_rows")
     source, box = _open(given, study, shared["unit"])
     counts = source.n_rows is None and shared["relation"] == "replace"
     if given["rows"] is not None and not (given["dry_run"] and counts):
@@ -137,11 +129,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         return Fit(PrivatePCA(k, bound=bound, **shared), source, None, units, counts, about)
     if command == "covariance":
         return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
-    target = _required("target", setting("target"), "the name of the column to predict")
-    refuse_category(target, source.schema)
-    if target not in names:
-        hint = nearest(target, names) or f"They are {names}."
-        raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. {hint}")
+    target = _target(setting("target"), source, names)
     if isinstance(bound, tuple):
         bound, shared["target_bounds"] = _without(bound, names.index(target))
     if isinstance(shared["scale"], list):
@@ -150,6 +138,26 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     if isinstance(alpha, str) and alpha != "auto":
         alpha = number("alpha", alpha, "a number ≥ 0 or 'auto'")
     return Fit(PrivateRidge(alpha, bound=bound, **shared), source, target, units, counts, about)
+
+
+def _shared(setting: Callable[[str], Any]) -> dict[str, Any]:
+    """The parameters that all estimators have, but for the bound and the scale."""
+    found = {name: setting(name) for name in ("delta", "method", "relation", "missing", "robust", "ledger", "max_rows")}
+    found |= {name: None if setting(name) == "none" else setting(name) for name in ("units", "center", "unit")}
+    what = "the privacy loss you can justify, for example 1"
+    return found | {"epsilon": _required("epsilon", setting("epsilon"), what)}
+
+
+def _target(name: str | None, source: Source, names: list[str]) -> str:
+    """The column that a regression predicts."""
+    from dpeigen.estimators.targets import refuse_category
+
+    target: str = _required("target", name, "the name of the column to predict")
+    refuse_category(target, source.schema)
+    if target not in names:
+        hint = nearest(target, names) or f"They are {names}."
+        raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. {hint}")
+    return target
 
 
 def _older_name(given: Mapping[str, Any], study: Study) -> dict[str, str]:

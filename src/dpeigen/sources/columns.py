@@ -32,6 +32,7 @@ __all__ = [
     "as_wanted",
     "by_schema",
     "check_unit",
+    "refuse_names_in_use",
     "refuse_repeated",
 ]
 
