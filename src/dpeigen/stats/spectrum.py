@@ -47,6 +47,7 @@ __all__ = [
     "sin_theta",
     "symmetric_eigh",
     "wishart_difference_r_transform",
+    "with_remainder",
 ]
 
 Complexes = NDArray[np.complex128]
@@ -117,6 +118,15 @@ def ordered_variances(values: Floats, deviations: Floats) -> tuple[NDArray[np.in
         return np.arange(len(values)), fitted * size
     order = np.argsort(-values, kind="stable")
     return order, values[order]
+
+
+def with_remainder(directions: Floats, variances: Floats, left: float) -> Floats:
+    """The matrix with these variances along orthonormal directions (rows), and the variance ``left`` along all others.
+
+    >>> with_remainder(np.array([[0.0, 1.0]]), np.array([3.0]), 1.0).tolist()
+    [[1.0, 0.0], [0.0, 3.0]]
+    """
+    return (directions.T * (variances - left)) @ directions + left * np.eye(directions.shape[1])
 
 
 def expected_rayleigh(values: Floats, concentrations: Floats) -> Floats:

@@ -36,7 +36,7 @@ from dpeigen.stats import unit_lattice
 from dpeigen.stats.elliptical import relative_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.products import check_blas
-from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
+from dpeigen.stats.spectrum import fix_signs, symmetric_eigh, with_remainder
 
 __all__ = ["Geodesic"]
 
@@ -155,7 +155,7 @@ class Geodesic(Method):
         rest = max(1.0 - float(phi.sum()), 0.0) / (d - k)
         variances = relative_variances(np.append(phi, np.full(d - k, rest)))
         values, left = np.sort(variances[:k])[::-1], float(variances[k:].mean())
-        covariance = (components.T * (values - left)) @ components + left * np.eye(d)
+        covariance = with_remainder(components, values, left)
         frame, _ = frame_rows(task, weighted=False)
         return Estimate(
             components=components,

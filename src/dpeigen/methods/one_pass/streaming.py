@@ -21,7 +21,7 @@ from dpeigen.methods.framing import location
 from dpeigen.privacy import ApproximateCost, Cost, Spend
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.stats import Frame
-from dpeigen.stats.spectrum import fix_signs, orthonormal
+from dpeigen.stats.spectrum import fix_signs, orthonormal, with_remainder
 
 __all__ = ["LARGEST_BATCH", "OnePassMethod", "Stream", "components_of", "refuse_few_rows"]
 
@@ -87,7 +87,7 @@ class Stream(ABC):
         order = np.argsort(-variances[:k], kind="stable")
         components, eigenvalues = fix_signs(orthonormal(self.directions)[order]), variances[:k][order]
         left = float(variances[k] / (d - k)) if k < d else 0.0
-        covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(d)
+        covariance = with_remainder(components, eigenvalues, left)
         budget = self.task.budget
         paid = Spend(Purpose.BATCHES.value, self.mechanism, ApproximateCost(budget.epsilon, budget.delta))
         return Estimate(

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
-
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
@@ -32,6 +30,7 @@ from dpeigen.questions.radius import holding_left
 from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.spectrum import with_remainder
 
 __all__ = ["SamplingMethod", "any_lattice", "draw_epsilon", "rounding_allowance"]
 
@@ -128,7 +127,7 @@ class SamplingMethod(Method):
         components, values, left, error, drawn = self.ask(curator, lattice, count, costs, task)
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         eigenvalues, left = values * unit, left * unit
-        covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
+        covariance = with_remainder(components, eigenvalues, left)
         outside = holding_left(costs[Purpose.RADIUS], task.relation, count) if task.private_bound else None
         reach = task.row_radius(radius, frame) * float(frame.unit[0])
         return Estimate(

@@ -47,7 +47,7 @@ from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.sign_model import SignRelease
-from dpeigen.stats.spectrum import fix_signs, ordered_variances
+from dpeigen.stats.spectrum import fix_signs, ordered_variances, with_remainder
 from dpeigen.stats.transform import REDESCENDING, Scale, Transform
 
 __all__ = ["Kendall"]
@@ -299,7 +299,7 @@ class Kendall(Method):
         order, values = ordered_variances(variances[:k], np.full(k, noise))
         directions = directions[order]
         left = float(variances[k:].mean()) if k < d else 0.0
-        covariance = (directions.T * (values - left)) @ directions + left * np.eye(d)
+        covariance = with_remainder(directions, values, left)
         keep = d if task.n_components is None else task.n_components
         notes = ["Pairs of rows that nearly coincide take longer: the time depends on the data."]
         if details["variances"] == "relative":

@@ -63,7 +63,7 @@ from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.next_look import choose_stretch
 from dpeigen.stats.refinement import fit_model
 from dpeigen.stats.sign_model import SignModel, SignRelease
-from dpeigen.stats.spectrum import fix_signs, ordered_variances
+from dpeigen.stats.spectrum import fix_signs, ordered_variances, with_remainder
 from dpeigen.stats.stretch import Stretched
 from dpeigen.stats.transform import Transform, redescending
 
@@ -294,7 +294,7 @@ def _assemble(basis: Floats, squares: Floats, deviations: Floats, **rest: Any) -
         components=components,
         eigenvalues=eigenvalues,
         noise_variance=left,
-        covariance=(components.T * (eigenvalues - left)) @ components + left * np.eye(d),
+        covariance=with_remainder(components, eigenvalues, left),
         radius=None,
         numerics="exact",
         **rest,

@@ -40,7 +40,7 @@ from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.sign_model import SignRelease
-from dpeigen.stats.spectrum import ordered_variances, symmetric_eigh
+from dpeigen.stats.spectrum import ordered_variances, symmetric_eigh, with_remainder
 from dpeigen.stats.transform import REDESCENDING, Scale, Transform, winsorized_redescending
 
 __all__ = ["SpatialSign"]
@@ -199,7 +199,7 @@ class SpatialSign(Method):
         order, variances = ordered_variances(found.squares[:k], np.full(k, found.deviation))
         directions, eigenvalues = directions[order], np.maximum(variances, 0.0) * unit
         left = max(float(found.squares[k]), 0.0) * unit / (d - k) if k < d else 0.0
-        covariance = (directions.T * (eigenvalues - left)) @ directions + left * np.eye(d)
+        covariance = with_remainder(directions, eigenvalues, left)
         pure = task.budget.is_pure
         return Estimate(
             components=directions,
