@@ -78,12 +78,11 @@ def data(release: Release) -> list[Block]:
         by = Table(f"What columns were divided by{level}", ["column", "centre", "divided by"], divided, note=note)
         # The card of a covariance has the same numbers among its results.
         blocks.append(More("What columns were divided by", [by]) if release.kind == "covariance" else by)
-    details = facts.get("details")
-    if details:
+    if details := facts_rows(facts.get("details") or {}):
         blocks.append(
             More(
                 "Internal numbers of the method",
-                [Table("Details", ["what", "value"], facts_rows(details), numbers=False)],
+                [Table("Details", ["what", "value"], details, numbers=False)],
             )
         )
     return blocks

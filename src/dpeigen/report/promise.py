@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 from dpeigen.privacy import Guarantee, Relation
@@ -19,9 +19,14 @@ _TRUST = {
     "shuffled": "Each person randomised their own row. Only the shuffler of the reports is trusted.",
 }
 _NUMERICS = {
-    "exact": "Exact: integer statistics, integer noise drawn exactly: the proof covers the numbers actually drawn.",
+    "exact": "Exact: integer statistics and integer noise, drawn exactly. The proof covers the numbers actually drawn.",
     "idealised": "Idealised: proven for real-valued noise, which was drawn in floating point and rounded to a grid.",
     "seeded": "Seeded: the noise can be computed again from a seed. NOT PRIVATE.",
+}
+_COSTS = {
+    "μ": "At a cost of μ, neighbouring tables are as hard to distinguish as two normal distributions with variance 1 "
+    "whose means differ by μ.",
+    "ρ": "A cost of ρ is one of zero-concentrated privacy.",
 }
 _BASIS = {
     "worst-case": "Worst case: it holds for every table, and whatever else an attacker knows.",
@@ -176,16 +181,10 @@ def budget(release: Release) -> list[Block]:
     if g.split:
         rows = [(spend.purpose, str(spend.cost), spend.mechanism) for spend in g.split]
         blocks.append(Table("Shares", ["what was measured", "cost", "how the noise was drawn"], rows, numbers=False))
-        blocks.append(
-            Text(
-                f"Composed exactly, the shares come to ε = {g.spent_epsilon:.4g} at δ = {g.delta:g}; "
-                f"ε = {g.epsilon:g} was set aside. A cost of μ is the difficulty of distinguishing two normal "
-                "distributions with variance 1 whose means differ by μ; ρ is concentrated privacy."
-                if any(str(spend.cost)[0] in "μρ" for spend in g.split)
-                else f"Composed exactly, the shares come to ε = {g.spent_epsilon:.4g} at δ = {g.delta:g}; "
-                f"ε = {g.epsilon:g} was set aside."
-            )
-        )
+        symbols = {str(spend.cost)[0] for spend in g.split}
+        total = f"Composed exactly, the shares come to ε = {g.spent_epsilon:.4g} at δ = {g.delta:g}; "
+        said = [f"{total}ε = {g.epsilon:g} was set aside.", *(_COSTS[one] for one in _COSTS if one in symbols)]
+        blocks.append(Text(" ".join(said)))
     blocks.append(
         Text(
             "Other releases about the same people add to this cost: their ε and δ add up. Anything computed from this "
@@ -215,7 +214,11 @@ def _why(choice: Any) -> list[Block]:
 
 def facts_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Facts as rows of a table; empty ones are left out."""
-    known = {name: value for name, value in facts.items() if value is not None and value != ""}
+    known = {
+        name: value
+        for name, value in facts.items()
+        if value is not None and not (isinstance(value, Sized) and not len(value))
+    }
     return [(clean(name).replace("_", " "), clean(plain(value))) for name, value in known.items()]
 
 
