@@ -18,6 +18,7 @@ __all__ = ["clean", "json_text", "number_text", "short", "short_apart", "table_t
 _UNITS = 5  # half of an interval is at least this many units of the last decimal place shown
 _DOUBLE = 15  # significant digits of a double
 _PLAIN = (1e-4, 1e7)  # numbers between these are written without an exponent
+_SHORT = 4  # decimals before an exponent; a number that needs more is written without one
 
 
 def clean(text: object) -> str:
@@ -50,7 +51,8 @@ def number_text(number: float, ends: tuple[float, float] | None = None, sign: st
     largest = max(abs(low), abs(high))
     places = min(places, _DOUBLE - 1 - math.floor(math.log10(largest)))
     shown = round(number, places) + 0.0  # no minus before 0
-    if _PLAIN[0] <= largest < _PLAIN[1]:
+    long = places + math.floor(math.log10(largest)) > _SHORT and largest < 10.0**_DOUBLE
+    if _PLAIN[0] <= largest and (largest < _PLAIN[1] or long):
         return f"{shown:{sign}.{max(places, 0)}f}"
     digits = places + math.floor(math.log10(abs(shown))) if shown else 0
     return f"{shown:{sign}.{max(digits, 0)}e}"
