@@ -85,3 +85,36 @@ def test_intervals_of_eigenvalues_are_in_order():
         )
         assert (np.diff(low) <= 1e-12 * low[0]).all()
         assert (np.diff(high) <= 1e-12 * high[0]).all()
+
+
+def test_columns_with_one_reason_are_named_together_and_noise_is_the_reason():
+    """Ten columns of which noise hides all differences: one sentence, not ten that blame the columns."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(4000, 1))
+    rows = common + 0.05 * rng.normal(size=(4000, 10))
+    source = ArraySource(np.column_stack([rows, rows[:, 0] + rng.normal(size=4000)]), [*"abcdefghij", "y"])
+    release = PrivateCovariance(method="gaussian", bound=14.0, epsilon=1.0, delta=1e-6, random_state=0).fit(source)
+    fit = release.release_.regression("y")
+    reasons = set(fit.unknown.values())
+    assert any("columns whose separate effects noise hides" in why for why in reasons)
+    for why in reasons:
+        names = [name for name, reason in fit.unknown.items() if reason == why]
+        assert f"{', '.join(names)}: not known, {why}." in fit.notes()
+    assert "More may be known with fewer features=[…], which spends no budget." in fit.notes()
+    alone = release.release_.regression("y", features=["a"])
+    assert not alone.unknown
+    assert abs(alone.coef[0] - 1) < 4 * alone.standard_errors[0]
+
+
+def test_the_table_of_a_ridge_regression_says_how_more_can_be_known():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4000, 1)) + 0.01 * rng.normal(size=(4000, 10))
+    source = ArraySource(np.column_stack([rows, rng.normal(size=4000)]), [*"abcdefghij", "z"])
+    ridge = PrivateRidge(0.0, epsilon=1.0, delta=1e-6, scale="private", random_state=0)
+    release = ridge.fit(source, rows[:, 0] + rng.normal(size=4000)).release_
+    (shown,) = ridge_tables(release)
+    assert 1 <= shown.note.count("separate effects noise hides") <= 3
+    assert (
+        "in a regression on fewer columns, which spends no budget: release.regression('y', features=[…])" in shown.note
+    )
+    assert len(shown.note) < 1500

@@ -7,12 +7,18 @@ what follows. None of them is ever printed.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["clean", "json_text", "short", "short_apart", "table_text"]
+__all__ = ["clean", "json_text", "number_text", "short", "short_apart", "table_text"]
+
+_UNITS = 5  # half of an interval is at least this many units of the last decimal place shown
+_DOUBLE = 15  # significant digits of a double
+_PLAIN = (1e-4, 1e7)  # numbers between these are written without an exponent
+_SHORT = 4  # decimals before an exponent; a number that needs more is written without one
 
 
 def clean(text: object) -> str:
@@ -22,6 +28,34 @@ def clean(text: object) -> str:
     'a�[31mb�c d'
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def number_text(number: float, ends: tuple[float, float] | None = None, sign: str = "") -> str:
+    """A number with as many digits as its interval supports, and the ends of the interval with the same.
+
+    An end that is not 0 is not rounded to 0, if both have the same sign. Without an interval: four digits.
+
+    >>> [number_text(x, (0.9473, 1.514)) for x in (1.206, 0.9473, 1.514)]
+    ['1.21', '0.95', '1.51']
+    >>> number_text(0.005071, (0.0002708, 0.01188), "+"), number_text(22031.4, (21210.0, 22904.0))
+    ('+0.0051', '22000')
+    """
+    low, high = (math.nan, math.nan) if ends is None else ends
+    half = (high - low) / 2
+    if not (math.isfinite(number) and 0 < half / _UNITS < math.inf):
+        return f"{number:{sign}.4g}"
+    places = -math.floor(math.log10(half / _UNITS))
+    nearest = min(abs(low), abs(high)) if low * high > 0 else 0.0
+    if nearest:
+        places = max(places, -math.floor(math.log10(nearest)))
+    largest = max(abs(low), abs(high))
+    places = min(places, _DOUBLE - 1 - math.floor(math.log10(largest)))
+    shown = round(number, places) + 0.0  # no minus before 0
+    long = places + math.floor(math.log10(largest)) > _SHORT and largest < 10.0**_DOUBLE
+    if _PLAIN[0] <= largest and (largest < _PLAIN[1] or long):
+        return f"{shown:{sign}.{max(places, 0)}f}"
+    digits = places + math.floor(math.log10(abs(shown))) if shown else 0
+    return f"{shown:{sign}.{max(digits, 0)}e}"
 
 
 def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -134,7 +134,7 @@ class DeclaredColumns:
             return "not known"
         return self.value_text(column, float(self.mean[column]))
 
-    def value_text(self, column: int, value: float, digits: int = 4) -> str:
+    def value_text(self, column: int, value: float, digits: int = 4, ends: tuple[float, float] | None = None) -> str:
         """Write a value of a column in the column's own unit.
 
         Parameters
@@ -145,6 +145,8 @@ class DeclaredColumns:
             In the units of the release.
         digits : int, default=4
             Significant digits of plain numbers.
+        ends : (float, float), default=None
+            The ends of its interval, in the units of the release. They decide how many digits plain numbers have.
 
         Returns
         -------
@@ -152,7 +154,8 @@ class DeclaredColumns:
             The value with its unit of measure.
         """
         low, width = self.rescaled(column)
-        return value_text(self._sayings[column][1], low + width * value, digits)
+        own = None if ends is None else (low + width * ends[0], low + width * ends[1])
+        return value_text(self._sayings[column][1], low + width * value, digits, own)
 
     def deviation_text(self, column: int) -> str:
         """Write the released standard deviation of a column in its own unit: "9.2 cm", "412 days".
@@ -187,7 +190,7 @@ class DeclaredColumns:
         found = float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0)))
         return min(found, float(self.largest_deviations[column]))
 
-    def spread_text(self, column: int, deviation: float) -> str:
+    def spread_text(self, column: int, deviation: float, ends: tuple[float, float] | None = None) -> str:
         """Write a deviation of a column in the column's own unit.
 
         Parameters
@@ -196,13 +199,17 @@ class DeclaredColumns:
             Counted from 0.
         deviation : float
             In the units of the release.
+        ends : (float, float), default=None
+            The ends of its interval, in the units of the release. They decide how many digits are written.
 
         Returns
         -------
         str
             The deviation with its unit of measure.
         """
-        return spread_text(self._sayings[column][1], self.rescaled(column)[1] * deviation)
+        width = self.rescaled(column)[1]
+        own = None if ends is None else (width * ends[0], width * ends[1])
+        return spread_text(self._sayings[column][1], width * deviation, own)
 
     @property
     def _without_scale(self) -> list[int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpeigen import _html
+from dpeigen._text import number_text
 from dpeigen.clipped import clipped_warning
 from dpeigen.noise_floor import compared, floor_notes
 
@@ -107,18 +108,19 @@ def _components(release: Release, found: Intervals | None, variances: tuple[Inte
     known = [j for j, name in enumerate(release.feature_names) if name not in unknown]
     for i, component in enumerate(release.components[:_COMPONENTS]):
         largest = [known[at] for at in np.argsort(-np.abs(component[known]), kind="stable")[:_LOADINGS]]
-        variance = f"{release.eigenvalues[i]:.4g}"
+        ends = None if variances is None else (float(variances[0][0][i]), float(variances[0][1][i]))
+        variance = number_text(float(release.eigenvalues[i]), ends)
         parts = [f"{names[j]} {component[j]:+.2f}" for j in largest]
         if found is not None:
             low, high = found.components
-            if variances is not None:
-                variance += f" ({variances[0][0][i]:.4g} to {variances[0][1][i]:.4g})"
-            ends = [f" ({low[i, j]:+.2f} to {high[i, j]:+.2f})" for j in largest]
-            parts = [part + end for part, end in zip(parts, ends, strict=True)]
+            if ends is not None:
+                variance += f" ({number_text(ends[0], ends)} to {number_text(ends[1], ends)})"
+            around = [f" ({low[i, j]:+.2f} to {high[i, j]:+.2f})" for j in largest]
+            parts = [part + end for part, end in zip(parts, around, strict=True)]
         if not release.is_resolved(i):
             parts = [NOISE]
-            if variances is not None:
-                variance = f"{variances[0][0][i]:.4g} to {variances[0][1][i]:.4g}"
+            if ends is not None:
+                variance = f"{number_text(ends[0], ends)} to {number_text(ends[1], ends)}"
         elif found is not None and loadings_unknown(found):
             parts = ["not known"]
         floor = compared(release, i)

@@ -36,9 +36,9 @@ from dpeigen.stats.ridge import check_alphas
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
-__all__ = ["EQUAL_SPREAD", "REFERENCE", "UNKNOWN", "Regression", "regression"]
+__all__ = ["REFERENCE", "UNKNOWN", "Regression", "regression"]
 
-EQUAL_SPREAD = (
+_EQUAL_SPREAD = (
     "Standard errors assume residuals of equal spread (homoscedastic), as those of ordinary least squares do."
 )
 REFERENCE, UNKNOWN = "reference level", "not known"
@@ -160,10 +160,15 @@ class Regression:
         """
         sampled = self.of == "population"
         accounted = f"privacy noise, clipping as far as it is known{', and sampling' if sampled else ''}"
-        notes = [f"Errors account for {accounted}.{f' {EQUAL_SPREAD}' if sampled else ''}"]
-        notes += [f"{clean(name)}: {UNKNOWN}, {clean(why)}." for name, why in self.unknown.items()]
+        notes = [f"Errors account for {accounted}.{f' {_EQUAL_SPREAD}' if sampled else ''}"]
+        alike: dict[str, list[str]] = {}
+        for name, why in self.unknown.items():
+            alike.setdefault(clean(why), []).append(clean(name))
+        notes += [f"{', '.join(names)}: {UNKNOWN}, {why}." for why, names in alike.items()]
         if self.unknown and self.intercept is not None:
             notes.append(f"intercept: {UNKNOWN}, it depends on all coefficients.")
+        if self.unknown:
+            notes.append("More may be known with fewer features=[…], which spends no budget.")
         if self.references:
             notes.append("Other levels of a category: differences from its reference level.")
         return notes if self.warning is None else [*notes, f"Warning: {self.warning}"]
@@ -281,8 +286,9 @@ def _unknown(fit: NoisyRegression, names: list[str], references: list[int]) -> d
     for together in fit.confused:
         for j in together:
             others = [names[i] for i in together if i != j]
-            shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-            why = f"it cannot be separated from a combination with {shown}" if others else _FAINT
+            why = f"it cannot be separated from a combination with {', '.join(others)}" if others else _FAINT
+            if len(others) > _SHOWN:
+                why = f"among {len(together)} columns whose separate effects noise hides"
             if j not in references:
                 found.setdefault(names[j], why)
     return found

@@ -59,6 +59,14 @@ def test_a_folder_must_be_there(tmp_path):
     assert "There is no folder" in result.output
 
 
+def test_show_says_where_the_rest_of_delta_is(tmp_path):
+    """With mixed accounting less δ is left than the budget minus what is spent."""
+    for accounting, divided in (("mixed", True), ("sum", False)):
+        place = tmp_path / f"{accounting}.ledger"
+        run("init", place, "--epsilon", 1.5, "--delta", 1e-5, "--accounting", accounting)
+        assert ("the rest of δ is kept for sums of Gaussian noise" in run("show", place).output) == divided
+
+
 def test_show_and_history(used):
     shown = run("show", used).output
     assert "budget      (ε, δ) = (2, 1e-05)" in shown

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, load_release
+from dpeigen._text import number_text
 from dpeigen.noise_floor import compared
 from dpeigen.plotting import ScreeDisplay
 from dpeigen.report import components, html, markdown, matrices, results, write_card
 from dpeigen.report.content import make_card
-from dpeigen.report.matrices import covariance_blocks
+from dpeigen.report.matrices import covariance_blocks, deviation_intervals
 from dpeigen.report.regressions import asked_regression, regression_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
@@ -217,21 +218,28 @@ def test_wide_tables_stay_usable(cards):
     assert f"snp {largest}" in page.text()
 
 
+def _with_interval(number, low, high, sign=""):
+    """A number and its interval as a page shows them."""
+    shown, first, last = (number_text(float(one), (float(low), float(high)), sign) for one in (number, low, high))
+    return f"{shown} {first} to {last}"
+
+
 def test_numbers_are_those_of_the_release(cards):
     release, folder = cards("pca")
     text = page_of(folder).text()
     assert f"{release.components[1, 4]:+.3f}" in text
-    assert f"{release.eigenvalues[0]:.4g}" in text
+    found = release.intervals()
+    assert _with_interval(release.eigenvalues[0], found.eigenvalues[0][0], found.eigenvalues[1][0]) in text
     release, folder = cards("covariance")
-    assert f"{np.sqrt(release.covariance[3, 3]):.4g}" in page_of(folder).text()
+    low, high = (np.sqrt(side[3, 3]) for side in release.intervals().covariance)
+    assert _with_interval(np.sqrt(release.covariance[3, 3]), low, high) in page_of(folder).text()
     release, folder = cards("ridge")
     fit = asked_regression(release)
     assert fit.target == "y"
     text = page_of(folder).text()
-    assert f"{fit.coef[0]:+.4g}" in text
     errors = regression_errors(release, fit)
-    assert f"{errors.intervals[0][0]:+.4g} to {errors.intervals[1][0]:+.4g}" in text
-    assert "Standard errors assume residuals of equal spread (homoscedastic)" in text
+    assert _with_interval(fit.coef[0], errors.intervals[0][0], errors.intervals[1][0], "+") in text
+    assert "assume residuals of equal spread (homoscedastic)" in text
     assert f"R² is {errors.r_squared:.3f}" in text
 
 
@@ -324,7 +332,8 @@ def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
     assert "divided by its released standard deviation" in text
     assert "variances are those of the scaled columns" in text
     assert "Nothing is known about constant: constant, rare, or too few rows" in text
-    assert f"{release.scale[2]:.4g}" in text
+    low, high = deviation_intervals(release)
+    assert _with_interval(release.scale[2], low[2], high[2]) in text
 
 
 def test_a_correlation_matrix_is_shown_where_it_was_asked_for(tmp_path):
@@ -334,7 +343,8 @@ def test_a_correlation_matrix_is_shown_where_it_was_asked_for(tmp_path):
     write_card(release, tmp_path / "card")
     text = page_of(tmp_path / "card").text()
     assert "The correlation matrix" in text
-    assert f"{np.sqrt(release.raw_covariance[2, 2]):.4g}" in text
+    low, high = deviation_intervals(release)
+    assert _with_interval(np.sqrt(release.raw_covariance[2, 2]), low[2], high[2]) in text
 
 
 # --- who, when, from whom, how sure ---------------------------------------------------------------------------------
@@ -425,7 +435,7 @@ def test_every_number_stands_with_its_interval(cards):
     (low, high), (least, most) = found.eigenvalues, found.components
     assert release.resolved == 2
     for i in range(2):
-        assert f"{release.eigenvalues[i]:.4g} {low[i]:.4g} to {high[i]:.4g}" in text
+        assert _with_interval(release.eigenvalues[i], low[i], high[i]) in text
         for j in range(9):
             assert f"{release.components[i, j]:+.3f} {least[i, j]:+.3f} to {most[i, j]:+.3f}" in text
         floor, measured = compared(release, i)
@@ -433,7 +443,7 @@ def test_every_number_stands_with_its_interval(cards):
     assert f"variances up to {release.noise_floor.value:.3g} in 95% of releases" in text
     release, folder = cards("covariance")
     text, (low, high) = page_of(folder).text(), release.intervals().mean
-    assert f"{release.mean[2]:.4g} {low[2]:.4g} to {high[2]:.4g}" in text
+    assert _with_interval(release.mean[2], low[2], high[2]) in text
 
 
 _INTERVAL = re.compile(r"\| ([-+.\de]+)%? \(([-+.\de]+) to ([-+.\de]+)%?\) (?=\|)")
@@ -738,7 +748,8 @@ def test_levels_of_one_category_are_no_finding(visits):
 
 def test_centres_say_what_they_count(visits):
     text = text_of(visits["covariance"]).replace("\\", "")
-    assert re.search(r"\| pain \| [01]\.\d\d levels above none \([01]\.\d\d to [01]\.\d\d levels above none\) \|", text)
+    number = r"[01]\.\d{2,3}"
+    assert re.search(rf"\| pain \| {number} levels above none \({number} to {number} levels above none\) \|", text)
     assert "a logarithm it is the geometric mean" in text
 
 

@@ -430,8 +430,24 @@ def test_sheets(tmp_path):
     for wrong in ("Zahlen", 3, 0):
         with pytest.raises(ValueError, match=r"'sheet'.*one of the 2 sheets of 'book\.xlsx'"):
             open_source(tmp_path / "book.xlsx", sheet=wrong)
-    with pytest.raises(UnreadableRowsError, match=r"Row 3 of the sheet.*must hold column names"):
+    with pytest.raises(UnreadableRowsError, match=r"Row 3 of the sheet.*must hold column names.*--header 3"):
         open_source(tmp_path / "book.xlsx", sheet="Werte", header=3)
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_columns_below_a_title_are_looked_for_further_down(tmp_path, kind):
+    """The title is the only name in the first line, and the refusal says what to do."""
+    path = tmp_path / f"laboratory.{kind}"
+    if kind == "csv":
+        path.write_text("Laboratory 2026\nage,weight\n50,70\n60,80\n", encoding="utf-8")
+    else:
+        book = pytest.importorskip("openpyxl").Workbook()
+        for row in (["Laboratory 2026"], ["age", "weight"], [50, 70], [60, 80]):
+            book.active.append(row)
+        book.save(path)
+    with pytest.raises(ValueError, match=r"only column is 'Laboratory 2026'.*further down.*--header 3"):
+        open_source(path, columns=["age", "weight"])
+    np.testing.assert_array_equal(rows_of(open_source(path, columns=["age", "weight"], header=2)), [[50, 70], [60, 80]])
 
 
 def test_a_date_that_no_calendar_has_warns_of_nothing(tmp_path):

@@ -22,7 +22,7 @@ from dpeigen.release import Release
 from dpeigen.report import blocks, matrices, regressions
 from dpeigen.report.columns import about_uncertain, interval, named_remarks, unknown_columns
 from dpeigen.report.components import loadings_unknown, unknown_may_contribute, variance_cells
-from dpeigen.report.missing import few_missing
+from dpeigen.report.missing import few_missing, most_missing
 from dpeigen.report.regressions import asked_regression, regression_errors
 from dpeigen.report.results import standing
 from dpeigen.report.scales import scale_cells
@@ -61,12 +61,11 @@ def show_release(out: Console, release: Release, title: str) -> None:
         out.print(f"note       {uncertain}", markup=False)
     if warning := clipped_warning(release):
         out.print(f"warning    {warning}", markup=False)
-    # A covariance has its own table of centres and deviations.
-    few = few_missing(release)
-    if release.scale is not None and (release.kind != "covariance" or (release.missing_shares is not None and not few)):
+    table = release.scale is not None and release.kind != "covariance"  # which has its own, of centres and deviations
+    if table:
         out.print(_scales_table(release))
-    if few:
-        out.print(few, markup=False)
+    if missing := few_missing(release) if table else most_missing(release):
+        out.print(missing, markup=False)
 
 
 def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:

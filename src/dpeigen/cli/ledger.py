@@ -65,6 +65,10 @@ def show(place: Place, as_json: Json = False) -> None:
         typer.echo(f"spent       ({facts['spent_epsilon']:g}, {facts['spent_delta']:g}) in plain sums")
         left = facts["remaining"]
         typer.echo("left        nothing" if left is None else f"left        ({left['epsilon']:g}, {left['delta']:g})")
+        if left is not None and facts["accounting"] == "mixed":
+            typer.echo(
+                "            the rest of δ is kept for sums of Gaussian noise, which cost less (mixed accounting)"
+            )
         if facts["gaussian_room"]:
             at = " or ".join(f"ε = {g['epsilon']:.4g} at δ = {g['delta']:g}" for g in facts["gaussian_room"])
             typer.echo(f"            for one release by Gaussian noise alone: {at}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._text import number_text
 from dpeigen._types import Floats
 from dpeigen.methods.columns import NO_CELLS, NOTHING_SEEN
 from dpeigen.privacy import Guarantee
@@ -162,17 +163,22 @@ def named_remarks(release: Release) -> Guarantee:
     return replace(g, notes=notes)
 
 
-def interval(low: float, high: float, form: str = ".4g") -> str:
-    """An interval as text.
+def interval(low: float, high: float, form: str = "") -> str:
+    """An interval as text: in a format with a number of digits, or with as many digits as its length supports.
 
     >>> interval(0.1, 0.25), interval(-float("inf"), 3.0), interval(-float("inf"), float("inf"))
-    ('0.1 to 0.25', 'at most 3', 'not known')
+    ('0.10 to 0.25', 'at most 3', 'not known')
+    >>> interval(0.1, 0.25, "+"), interval(0.1, 0.25, ".1f")
+    ('+0.10 to +0.25', '0.1 to 0.2')
     """
+    low, high = float(low), float(high)
     if np.isinf(low) and np.isinf(high):
         return "not known"
+    ends = (low, high)
+    first, last = (f"{end:{form}}" if form.strip("+") else number_text(end, ends, form) for end in ends)
     if np.isinf(high):
-        return f"at least {low:{form}}"
-    return f"at most {high:{form}}" if np.isinf(low) else f"{low:{form}} to {high:{form}}"
+        return f"at least {first}"
+    return f"at most {last}" if np.isinf(low) else f"{first} to {last}"
 
 
 def share_interval(low: float, high: float) -> str:

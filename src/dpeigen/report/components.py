@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpeigen import notebook
+from dpeigen._text import number_text
 from dpeigen.noise_floor import compared, floor_notes
 from dpeigen.notebook import NOISE, variance_intervals
 from dpeigen.release import Release
@@ -101,7 +102,7 @@ def variance_cells(release: Release, i: int) -> tuple[Cell, Cell]:
     if found is None:
         return variance, percent
     (low, high), (least, most) = found
-    ends = interval(low[i], high[i])
+    variance, ends = number_text(value, (float(low[i]), float(high[i]))), interval(low[i], high[i])
     shares = share_interval(least[i], most[i]) if i < len(least) else "not known"
     return ((variance, ends), (percent, shares)) if told else (ends, shares)
 

@@ -38,7 +38,8 @@ def _tails(release: Release) -> str:
     if release.measured is not None and release.measured.kind == "signs":
         return (
             " Directions of rows do not show whether that holds. For columns with few distinct values, or with rare "
-            "large values, variances and components can be off by more than their intervals say."
+            "large values, variances and components can be off by more than their intervals say. An interval that "
+            "would not contain the released number is extended to it, so that the number is one of its ends."
         )
     if clipped_share(release) is None:
         return ""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpeigen._text import number_text
 from dpeigen._types import Floats
 from dpeigen.notebook import NOISE
 from dpeigen.privacy.guarantee import MIXED
@@ -77,8 +78,10 @@ def _centers(release: Release) -> Table:
         deviation: Cell = clean(release.deviation_text(j))
         center = center_cell(release, j, mean)
         if spread is not None and deviation != UNKNOWN:
-            ends = ends_text(partial(release.spread_text, j), spread[0][j], spread[1][j])
-            deviation = (str(deviation), ends) if spread[0][j] > 0 else f"{NOISE} ({ends})"
+            low, high = float(spread[0][j]), float(spread[1][j])
+            words = partial(release.spread_text, j, ends=(low, high))
+            ends = ends_text(words, low, high)
+            deviation = (clean(words(release.deviation(j))), ends) if low > 0 else f"{NOISE} ({ends})"
         rows.append([names[j], center, deviation])
     left = release.n_features - len(shown)
     notes = [f"The {len(shown)} columns with the largest variances; the other {left} are in the file."] if left else []
@@ -105,18 +108,9 @@ def center_cell(release: Release, column: int, mean: Interval | None) -> Cell:
     center = clean(release.center_text(column))
     if mean is None or release.mean is None or center == UNKNOWN:
         return center
-    low, high = mean[0][column], mean[1][column]
-    words = partial(release.value_text, column, digits=_digits(release, column, low, high))
+    low, high = float(mean[0][column]), float(mean[1][column])
+    words = partial(release.value_text, column, ends=(low, high))
     return clean(words(float(release.mean[column]))), ends_text(words, low, high)
-
-
-def _digits(release: Release, column: int, low: float, high: float) -> int:
-    """As many digits as distinguish the ends of an interval: 1996.8 to 1997.4, not 1997 to 1997."""
-    place, width = release.rescaled(column)
-    first, last = place + width * low, place + width * high
-    if not (math.isfinite(first) and math.isfinite(last) and last > first):
-        return 4
-    return min(max(4, 2 + math.ceil(math.log10(max(abs(first), abs(last)) / (last - first)))), 12)
 
 
 def ends_text(words: Callable[[float], str], low: float, high: float) -> str:
@@ -303,7 +297,8 @@ def _entry(release: Release, what: str, entries: Floats, i: int, j: int) -> Cell
     low, high = found.correlation if what == "correlation" else found.covariance
     if what == "correlation" and low[i, j] <= -1 and high[i, j] >= 1:
         return UNKNOWN
-    return value, interval(low[i, j], high[i, j])
+    ends = float(low[i, j]), float(high[i, j])
+    return number_text(float(entries[i, j]), ends), interval(*ends)
 
 
 def _strongest_picture(told: str) -> Picture:

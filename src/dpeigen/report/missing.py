@@ -9,7 +9,7 @@ from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Table, Text, count, short
 from dpeigen.sources.wording import codes_text
 
-__all__ = ["SHOWN_ROWS", "about_missing", "few_missing"]
+__all__ = ["SHOWN_ROWS", "about_missing", "few_missing", "most_missing"]
 
 SHOWN_ROWS = 40  # of a table
 _IN_WORDS = 30  # most columns that a sentence lists
@@ -79,6 +79,23 @@ def few_missing(release: Release) -> str:
         return ""
     most = f"{100 * max(high for _, high in ends):.1f}%"
     return f"Missing cells: below {most} in every column (95% intervals), not distinguishable from 0."
+
+
+def most_missing(release: Release) -> str:
+    """One sentence: the columns with the largest shares of missing cells; empty if no shares were released."""
+    shares, ends = release.missing_shares, _ends(release)
+    if shares is None:
+        return ""
+    if few := few_missing(release):
+        return few
+    told = [(clean(name), float(shares[columns].mean())) for name, columns in release.variables()]
+    clear = [j for j in range(len(told)) if (pair := ends[j]) is None or pair[0] > 0]
+    largest = sorted(sorted(clear, key=lambda j: -told[j][1])[:_IN_WORDS])
+    words = ", ".join(f"{short(told[j][0])} {100 * told[j][1]:.1f}%{_in_words(ends[j])}" for j in largest)
+    rest = [pair[1] for j, pair in enumerate(ends) if pair is not None and j not in largest]
+    level = ", with 95% intervals" if any(ends) else ""
+    others = f"; every other column below {100 * max(rest):.1f}%" if rest else ""
+    return f"Missing cells (shares released with noise{level}): {words}{others}."
 
 
 def _in_words(ends: tuple[float, float] | None) -> str:

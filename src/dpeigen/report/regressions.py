@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpeigen._text import number_text
 from dpeigen._types import Floats
 from dpeigen.notebook import NOISE
-from dpeigen.regression import EQUAL_SPREAD, Regression
+from dpeigen.regression import Regression
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Cell, Picture, Table, Text, clean, count, short
 from dpeigen.report.columns import interval, names_of, unknown_columns, why_unknown
@@ -171,8 +172,9 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
     if errors is not None and _known(errors):
         notes += _unknown(release, errors)
         notes.append(
-            "Intervals are for the coefficients of the population at the same penalty. The released coefficients are "
-            f"shrunk to correct for noise, so they need not be in the middle of their intervals. {EQUAL_SPREAD}"
+            "Intervals are for the coefficients of the population at the same penalty, and assume residuals of equal "
+            "spread (homoscedastic), as those of ordinary least squares do. The released coefficients are shrunk to "
+            "correct for noise, so they need not be in the middle of their intervals."
         )
     level = "" if errors is None else " (95% interval)"
     units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]
@@ -182,13 +184,21 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
 
 def _unknown(release: Release, errors: Regression) -> list[str]:
     """Which coefficients are not known, and why."""
-    if not errors.unknown:
-        return []
     labels = dict(zip(release.feature_names, names_of(release), strict=True))
-    unknown = [f"{short(labels[name])} ({clean(why)})" for name, why in errors.unknown.items()]
-    more = f", and {len(unknown) - SHOWN_ROWS} more" if len(unknown) > SHOWN_ROWS else ""
+    named = [(short(labels[name]), clean(why)) for name, why in errors.unknown.items()]
+    if not named:
+        return []
+    alike: dict[str, list[str]] = {}
+    for name, why in named[:SHOWN_ROWS]:
+        alike.setdefault(why, []).append(name)
+    told = ", ".join(f"{', '.join(names)} ({why})" for why, names in alike.items())
+    more = f", and {len(named) - SHOWN_ROWS} more" if len(named) > SHOWN_ROWS else ""
     intercept = " The intercept depends on all coefficients." if errors.intercept is not None else ""
-    return [f"Not known: {', '.join(unknown[:SHOWN_ROWS])}{more}.{intercept}"]
+    fewer = f"release.regression({release.feature_names[-1]!r}, features=[…])"
+    return [
+        f"Not known: {told}{more}.{intercept} More may be known in a regression on fewer columns, which spends no "
+        f"budget: {clean(fewer)}."
+    ]
 
 
 def _of_categories(release: Release, fit: RidgeFit) -> bool:
@@ -204,7 +214,7 @@ def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0
     if not np.isfinite(ends).all():
         return UNKNOWN
     low, high = (place + unit * end for end in ends)
-    return f"{value:+.4g}", interval(low, high, "+.4g")
+    return number_text(value, (low, high), "+"), interval(low, high, "+")
 
 
 def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> list[Cell]:

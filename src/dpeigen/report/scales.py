@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from dpeigen._text import number_text
 from dpeigen.release import Release
 from dpeigen.report.blocks import Cell
 from dpeigen.report.columns import unscaled_columns
@@ -24,13 +25,14 @@ def scale_cells(release: Release, most: int) -> Iterator[tuple[Cell, Cell]]:
     means = None if found is None else found.mean
     spread, estimated = (None if public else deviation_intervals(release)), divided_by_estimates(release)
     for j, divisor in enumerate(scale[:most]):
-        days = _in_days(release, j)
-        shown = release.spread_text(j, divisor) if days else f"{divisor:.4g}"
-        divided: Cell = UNKNOWN if j in unknown else shown
+        found_ends = None
         if spread is not None and estimated[j] and j not in unknown:
-            low, high = spread[0][j], spread[1][j]
-            words = partial(release.spread_text, j) if days else "{:.4g}".format
-            divided = (shown, ends_text(words, low, high))
+            found_ends = float(spread[0][j]), float(spread[1][j])
+        words = partial(release.spread_text, j) if _in_days(release, j) else number_text
+        shown = partial(words, ends=found_ends)
+        divided: Cell = UNKNOWN if j in unknown else shown(float(divisor))
+        if found_ends is not None:
+            divided = (shown(float(divisor)), ends_text(shown, *found_ends))
         yield (UNKNOWN if j in unknown else center_cell(release, j, means)), divided
 
 

@@ -39,6 +39,10 @@ __all__ = [
 Categories = Mapping[str, Sequence[Any]]
 Types = Mapping[str, str]
 NO_COLUMNS = "The data have no columns. A table needs at least one, and 'columns' and 'skip' must leave one."
+_DOWN = (
+    "If the names of the columns are further down in the file, give the number of their line, such as header=3 "
+    "(--header 3)."
+)
 Wanted = Any  # names, AllBut, "schema", or a declaration for each name
 
 
@@ -254,10 +258,7 @@ def refuse_repeated(names: Sequence[str], header: Sequence[str] | None = None) -
         return
     remedy = "Rename these columns."
     if not all(name.strip() for name in twice):  # as in a line with a title and separators after it
-        remedy = (
-            "If the names of the columns are further down in the file, give the number of their line, such as header=3 "
-            "(--header 3). Otherwise give every column a name."
-        )
+        remedy = f"{_DOWN} Otherwise give every column a name."
     raise ValueError(f"Column names must differ from each other in X. Got {twice} more than once. {remedy}")
 
 
@@ -269,6 +270,8 @@ def _check_names(names: list[str], available: Sequence[str]) -> None:
     if missing:
         hint = nearest(missing[0], available)
         text = f"Columns {missing} are not among the {len(available)} columns of the data."
+        if len(available) == 1:  # perhaps a title above the table
+            text, hint = f"Columns {missing} are not in the data, whose only column is {available[0]!r}.", hint or _DOWN
         raise ValueError(f"{text} {hint}" if hint else text)
     index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
     if index:

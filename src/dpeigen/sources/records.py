@@ -156,8 +156,9 @@ def sheet_header(path: Path, layout: Layout) -> list[str]:
     names = ["" if name is None else name for name in names]
     if not names or not all(isinstance(name, str) for name in names):
         raise UnreadableRowsError(
-            f"Row {layout.header} of the sheet in {path.name!r} must hold column names, which are texts: they are "
-            "public, and a row must not become so. Declare header=… if they stand in another row."
+            f"Row {layout.header} of the sheet in {path.name!r} must hold column names, and all of its cells must be "
+            "texts. If the names are further down, below a title, give the number of their row, such as "
+            "header=3 (--header 3)."
         )
     return names
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from dpeigen._text import number_text
 from dpeigen.sources.declared import Declared
 
 __all__ = ["codes_text", "label", "limits_text", "not_asked_for", "spread_text", "value_text"]
@@ -43,30 +44,39 @@ def _ends_with_unit(name: str, unit: str) -> bool:
     return bool(unit) and before != bare and not before[-1:].isalnum()
 
 
-def value_text(said: Declared, value: float, digits: int = 4) -> str:
-    """A centre in the unit of the column: a share for an indicator or a truth value, a date for dates."""
+def value_text(said: Declared, value: float, digits: int = 4, ends: tuple[float, float] | None = None) -> str:
+    """A centre in the unit of the column: a share for an indicator or a truth value, a date for dates.
+
+    ``ends`` of its interval decide how many digits a number has; without them it has ``digits``.
+    """
     if said.categories is not None or said.type == "bool":
         return f"{100 * value:.1f}%"
     if said.type in ("date", "timestamp"):
         return _moment(value * (_DAY if said.type == "date" else 1.0), said.type == "date")
     if said.levels is not None:
-        return f"{value:.2f} levels above {said.levels[0]!s}"
-    return _with_unit(said.inverse(value), said, digits)
+        return f"{f'{value:.2f}' if ends is None else number_text(value, ends)} levels above {said.levels[0]!s}"
+    own = None if ends is None else (said.inverse(ends[0]), said.inverse(ends[1]))
+    return _with_unit(said.inverse(value), said, digits, own)
 
 
-def spread_text(said: Declared, deviation: float) -> str:
-    """A standard deviation, in the unit of the column."""
-    if said.type == "date":
-        return f"{deviation:.4g} days"
-    if said.type == "timestamp":
-        return f"{deviation / _DAY:.4g} days"
+def spread_text(said: Declared, deviation: float, ends: tuple[float, float] | None = None) -> str:
+    """A standard deviation, in the unit of the column; ``ends`` of its interval decide how many digits it has."""
+    if said.type in ("date", "timestamp"):
+        day = 1.0 if said.type == "date" else _DAY
+        return f"{number_text(deviation / day, None if ends is None else (ends[0] / day, ends[1] / day))} days"
     if said.levels is not None:
-        return f"{deviation:.3g} levels"
+        return f"{f'{deviation:.3g}' if ends is None else number_text(deviation, ends)} levels"
     if said.transform == "log":
-        return f"a factor of {math.exp(min(deviation, 700.0)):.3g}"
+        factor = _factor(deviation)
+        own = None if ends is None else (_factor(ends[0]), _factor(ends[1]))
+        return f"a factor of {f'{factor:.3g}' if own is None else number_text(factor, own)}"
     if said.transform is not None:
-        return f"{deviation:.4g} after {said.transform}"
-    return _with_unit(deviation, said)
+        return f"{number_text(deviation, ends)} after {said.transform}"
+    return _with_unit(deviation, said, ends=ends)
+
+
+def _factor(deviation: float) -> float:
+    return math.exp(min(deviation, 700.0))
 
 
 def not_asked_for(columns: Mapping[str, Declared] | None, names: list[str]) -> list[str]:
@@ -107,8 +117,9 @@ def _end_text(said: Declared, end: float) -> str:
     return f"{end:.15g}"
 
 
-def _with_unit(value: float, said: Declared, digits: int = 4) -> str:
-    return f"{value:.{digits}g} {said.unit_of_measure}" if said.unit_of_measure else f"{value:.{digits}g}"
+def _with_unit(value: float, said: Declared, digits: int = 4, ends: tuple[float, float] | None = None) -> str:
+    text = f"{value:.{digits}g}" if ends is None else number_text(value, ends)
+    return f"{text} {said.unit_of_measure}" if said.unit_of_measure else text
 
 
 def _moment(seconds: float, day: bool) -> str:
