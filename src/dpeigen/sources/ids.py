@@ -87,7 +87,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         cells[np.ma.getmaskarray(ids)] = None
         return _of_cells(cells.tolist())
     kind = getattr(getattr(ids, "dtype", None), "kind", "O")
-    if kind == "c":
+    if kind == "c" and isinstance(ids, np.ndarray):  # of a column of pandas, one cell may have determined the type
         raise UnreadableIdsError(ONE_COLUMN)
     if kind in "iu" and isinstance(ids, np.ndarray) and not named and len(ids):
         found = of_range(np.split(ids, range(id_columns.AT_ONCE, len(ids), id_columns.AT_ONCE)))
@@ -98,7 +98,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     text = _all_text(ids) if kind == "O" else None
     if text is not None:
         return _of_arrow(text, named=named)
-    if kind == "O":  # cell by cell: one cell must not change how others are compared
+    if kind in "Oc":  # cell by cell: one cell must not change how others are compared
         return _of_cells(list(ids))
     try:
         column = pa.array(ids, from_pandas=True)
