@@ -126,6 +126,18 @@ def test_no_id_decides_on_dask_whether_a_fit_succeeds_or_who_has_none(odd):
         assert open_source(frames.from_pandas(table, npartitions=2), unit="who").count_rows() == 10
 
 
+@pytest.mark.parametrize("resolution", ["ns", "us", "s"])
+def test_a_duration_is_one_id_in_every_partition_of_dask(resolution):
+    """One odd id makes a partition one of objects, in which durations were written in another way."""
+    delayed = pytest.importorskip("dask").delayed
+    frames = pytest.importorskip("dask.dataframe")
+    whose = pd.Series(pd.to_timedelta([1, 2, 3], unit="D")).astype(f"timedelta64[{resolution}]")
+    typed = pd.DataFrame({"a": np.arange(3.0), "who": whose})
+    mixed = typed.assign(who=pd.Series([*whose[:2], "x"], dtype=object))
+    given = frames.from_delayed([delayed(typed), delayed(mixed)], meta=typed.iloc[:0], verify_meta=False)
+    assert open_source(given, unit="who").count_rows() == 4
+
+
 @pytest.mark.parametrize("max_rows", [None, 2])
 @pytest.mark.parametrize("engine", ["dask", "lazy", "parquet"])
 def test_every_pass_uses_the_same_rows_of_a_person(engine, max_rows, tmp_path):

@@ -8,6 +8,7 @@ row without an id (nothing, NaN, or blanks) is a separate person: it is not refu
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 import re
@@ -170,12 +171,12 @@ def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
     codes, known = in_turns(chunks_of([column]), quick=False)
     if types.is_large_string(known.type):  # of any bytes: they may not be valid text
         known = known.cast(pa.large_binary())
-    return codes, [str(as_text(cell)) for cell in known.to_pylist()]
+    return codes, [str(_id_text(cell)) for cell in known.to_pylist()]
 
 
 def _of_cells(cells: list[Any]) -> tuple[Codes, list[str]]:
     known: dict[str, int] = {}
-    keys = (as_text(cell) for cell in cells)
+    keys = (_id_text(cell) for cell in cells)
     codes = np.fromiter(
         (-1 if key is None else known.setdefault(key, len(known)) for key in keys), np.int64, len(cells)
     )
@@ -192,6 +193,13 @@ def with_missing(codes: Codes, known: Any) -> tuple[Codes, int]:
     return codes, people + count
 
 
+def _id_text(cell: Any) -> str | None:
+    """`as_text`, with durations written alike: those of pandas and of Python are not."""
+    if not isinstance(cell, datetime.timedelta):
+        return as_text(cell)
+    return f"{cell.days} days {cell.seconds} s {1000 * cell.microseconds + getattr(cell, 'nanoseconds', 0)} ns"
+
+
 def as_text(cell: Any) -> str | None:
     """A cell as text; None if it is missing."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
@@ -205,6 +213,8 @@ def as_text(cell: Any) -> str | None:
     try:
         if isinstance(cell, (bool, np.bool_)):
             return str(cell)
+        if isinstance(cell, (complex, np.complexfloating)) and cell.imag == 0:
+            cell = cell.real
         if isinstance(cell, numbers.Integral):  # of any size, also too large for a float
             whole = int(cell)
             return str(whole) if whole.bit_length() <= _PRINTED else hex(whole)
