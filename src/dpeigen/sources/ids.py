@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpeigen.sources import id_columns
 from dpeigen.sources.id_columns import ONE_COLUMN, UnreadableIdsError, chunks_of, in_turns, of_range
-from dpeigen.sources.wide_integers import ids_in_arrow
+from dpeigen.sources.wide_integers import ids_in_arrow, is_object
 
 __all__ = [
     "BLANKS",
@@ -77,6 +77,8 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return _of_arrow(ids, named=named)
     if hasattr(ids, "to_arrow") and type(ids).__module__.startswith("polars"):
+        if is_object(ids.dtype):  # UUIDs, for example: Arrow would get the addresses of cells, not the cells
+            return _of_cells(ids.to_list())
         return _of_arrow(ids_in_arrow(ids), named=named)
     unordered = isinstance(ids, (str, bytes, Mapping, Set))  # e.g. the keys of a dict would be used as ids
     if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
