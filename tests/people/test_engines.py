@@ -141,6 +141,16 @@ def test_ids_that_are_objects_in_polars_are_compared_by_their_values():
         people.newcomers(pl.Series([uuid.UUID(int=0)], dtype=pl.Object), open_source(table.select("x")[:1]))
 
 
+def test_ids_without_a_text_of_their_own_are_one_person():
+    """Their text would be their address, so every row would be a person of its own."""
+
+    class Key:
+        pass
+
+    table = pd.DataFrame({"who": [1, 1, Key(), Key(), object(), object()], "x": np.arange(6.0)})
+    assert open_source(table, unit="who").count_rows() == 3
+
+
 def test_one_odd_id_in_polars_does_not_change_who_the_others_are():
     cells = [10**12 + number // 4 for number in range(40)]
     odd = pl.Series([*cells[:-1], 1j], strict=False)

@@ -196,7 +196,14 @@ def with_missing(codes: Codes, known: Any) -> tuple[Codes, int]:
 
 
 def _id_text(cell: Any) -> str | None:
-    """`as_text`, with durations written alike: those of pandas and of Python are not."""
+    """`as_text`, with durations written alike: those of pandas and of Python are not.
+
+    Of objects without a text of their own Python gives the address. Equal ones have different addresses, so all of one
+    type are one id: that protects them together.
+    """
+    kind: Any = type(cell)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        return f"<{kind.__qualname__}>"
     if not isinstance(cell, datetime.timedelta):
         return as_text(cell)
     return f"{cell.days} days {cell.seconds} s {1000 * cell.microseconds + getattr(cell, 'nanoseconds', 0)} ns"
