@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
+from dpeigen.estimators.people import KnownPersonError, Roll
 from dpeigen.privacy.randomness import randomness
 from dpeigen.sources import BlockSource, open_source
 from dpeigen.stats import Frame, Lattice, NormHistogram, RowSums, SecondMoment, SquareSums
@@ -124,6 +126,49 @@ def test_no_id_decides_on_dask_whether_a_fit_succeeds_or_who_has_none(odd):
     table = pd.DataFrame({"a": np.arange(12.0), "who": pd.Series(ids, dtype=object)})
     with dask.config.set({"dataframe.convert-string": False}):
         assert open_source(frames.from_pandas(table, npartitions=2), unit="who").count_rows() == 10
+
+
+def test_ids_that_are_objects_in_polars_are_compared_by_their_values():
+    """Arrow got the addresses of such cells, so every row was a person of its own."""
+    cells = [uuid.UUID(int=number // 4) for number in range(40)]
+    table = pl.DataFrame({"who": pl.Series(cells, dtype=pl.Object), "x": np.arange(40.0)})
+    assert open_source(table, unit="who").count_rows() == 10
+    assert open_source(table.select("x"), unit=table["who"]).count_rows() == 10
+    people = Roll(randomness(None))
+    people.newcomers(table["who"][:4], open_source(table.select("x")[:4]))
+    people.take_in()
+    with pytest.raises(KnownPersonError):
+        people.newcomers(pl.Series([uuid.UUID(int=0)], dtype=pl.Object), open_source(table.select("x")[:1]))
+
+
+def test_ids_without_a_text_of_their_own_are_one_person():
+    """Their text would be their address, so every row would be a person of its own."""
+
+    class Key:
+        pass
+
+    table = pd.DataFrame({"who": [1, 1, Key(), Key(), object(), object()], "x": np.arange(6.0)})
+    assert open_source(table, unit="who").count_rows() == 3
+
+
+def test_one_odd_id_in_polars_does_not_change_who_the_others_are():
+    cells = [10**12 + number // 4 for number in range(40)]
+    odd = pl.Series([*cells[:-1], 1j], strict=False)
+    assert odd.dtype == pl.Object
+    rows = pl.DataFrame({"x": np.arange(40.0)})
+    assert open_source(rows, unit=odd).count_rows() == 11 == open_source(rows, unit=pl.Series(cells)).count_rows() + 1
+
+
+@pytest.mark.parametrize("resolution", ["ns", "us", "s"])
+def test_a_duration_is_one_id_in_every_partition_of_dask(resolution):
+    """One odd id makes a partition one of objects, in which durations were written in another way."""
+    delayed = pytest.importorskip("dask").delayed
+    frames = pytest.importorskip("dask.dataframe")
+    whose = pd.Series(pd.to_timedelta([1, 2, 3], unit="D")).astype(f"timedelta64[{resolution}]")
+    typed = pd.DataFrame({"a": np.arange(3.0), "who": whose})
+    mixed = typed.assign(who=pd.Series([*whose[:2], "x"], dtype=object))
+    given = frames.from_delayed([delayed(typed), delayed(mixed)], meta=typed.iloc[:0], verify_meta=False)
+    assert open_source(given, unit="who").count_rows() == 4
 
 
 @pytest.mark.parametrize("max_rows", [None, 2])

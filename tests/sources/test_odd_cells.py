@@ -236,6 +236,67 @@ def test_a_complex_cell_of_pandas_is_a_missing_one():
     np.testing.assert_array_equal(covariance(frame), with_hole())
 
 
+def test_a_cell_of_bytes_in_a_block_of_numpy_is_one_bad_cell():
+    """NumPy writes all other cells of such a block as bytes, and none of them was a number any more."""
+    rows = ROWS.tolist()
+    rows[3][1] = b"x"
+    block = np.array(rows)
+    assert block.dtype.kind == "S"
+    np.testing.assert_array_equal(covariance(BlockSource([block], n_rows=60, n_features=2)), with_hole())
+
+
+DECLARED = [
+    {"type": "category", "categories": ["1", "2"]},
+    {"type": "category", "categories": [1, 2]},
+    {"type": "ordinal", "levels": ["1", "2", "3"]},
+    {"type": "bool"},
+    {"type": "date"},
+    {"type": "number", "missing_codes": [2]},
+]
+
+
+@pytest.mark.parametrize("said", DECLARED, ids=lambda said: "-".join(map(str, said.values())))
+@pytest.mark.parametrize("cell", [1j, 1 + 0j, complex("nan")])
+def test_a_complex_cell_of_pandas_does_not_change_what_other_cells_mean(cell, said):
+    """pandas makes the column complex, and text names of categories were then found in no row."""
+    cells = [1.0, 2.0, 3.0, 0.0, np.nan] * 4
+
+    def rows(first):
+        frame = pd.DataFrame({"a": [first, *cells[1:]], "b": np.arange(20.0)})
+        return np.concatenate(list(open_source(frame, columns={"a": said, "b": None}).blocks()))
+
+    assert pd.Series([cell, *cells[1:]]).dtype.kind == "c"
+    np.testing.assert_array_equal(rows(cell)[1:], rows(1.0)[1:])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_one_cell_of_a_target_in_a_frame_does_not_decide_whether_a_fit_works(kind):
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    options = {"epsilon": 100.0, "delta": 1e-5, "missing": "correct", "random_state": 1}
+
+    def heard(cell):
+        target = (10 * rows[:, 0]).astype(int).tolist()
+        target[7] = cell
+        if kind == "pandas":
+            frame = pd.DataFrame({"y": target})
+        else:
+            polars = pytest.importorskip("polars")
+            frame = polars.DataFrame({"y": polars.Series(target, strict=False)})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            PrivateRidge(**options).fit(rows, frame)
+        return [str(warning.message) for warning in caught]
+
+    assert heard(1 + 2j if kind == "pandas" else LONG) == heard(3)
+
+
+def test_a_complex_id_of_pandas_is_a_person_of_its_own():
+    frame = pd.DataFrame({"who": [1, 1, 2, 2 + 1j, 2 + 1j, np.nan], "x": np.arange(6.0), "y": np.ones(6)})
+    assert frame["who"].dtype.kind == "c"
+    assert open_source(frame, unit="who").count_rows() == 4
+    assert open_source(frame.astype({"who": object}), unit="who").count_rows() == 4
+
+
 @pytest.mark.parametrize("name", ["__order__", "__whose__", "__number__"])
 def test_names_that_a_query_adds_are_refused_as_columns(name):
     polars = pytest.importorskip("polars")

@@ -69,13 +69,23 @@ def target_numbers(y: Any) -> Floats:
 
 
 def _of_frame(y: Any) -> Any:
-    """A column of pandas or Polars whose type may be that of one cell, in doubles; anything else as it is."""
+    """A column of pandas or Polars whose type may be that of one cell, in doubles; anything else as it is.
+
+    A frame of one column stays two-dimensional, so that it gives the same warning as others.
+    """
     kind = type(y).__module__.split(".")[0]
-    if kind == "pandas" and getattr(getattr(y, "dtype", None), "kind", "") == "c":
-        return column_numbers(y)
-    if kind == "polars" and is_wide(getattr(y, "dtype", None)):
-        return y.cast(float)
-    return y
+    if kind not in ("pandas", "polars"):
+        return y
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    one = len(shape) == 2 and shape[1] == 1
+    column = y if not one else y.iloc[:, 0] if kind == "pandas" else y.to_series()
+    if kind == "pandas" and getattr(getattr(column, "dtype", None), "kind", "") == "c":
+        found = column_numbers(column)
+    elif kind == "polars" and is_wide(getattr(column, "dtype", None)):
+        found = column.cast(float).to_numpy()
+    else:
+        return y
+    return found[:, None] if one else found
 
 
 def refuse_category(target: str, columns: Mapping[str, Declared] | None) -> None:

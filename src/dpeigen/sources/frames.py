@@ -20,10 +20,7 @@ __all__ = ["column_is", "column_numbers", "is_text_type", "plain_frame"]
 
 def column_numbers(column: Any, kind: str | None = None) -> NDArray[np.float64]:
     """A column as doubles, by its declared type; NaN if a cell is missing or does not fit."""
-    plain = isinstance(column.dtype, np.dtype)
-    if plain and column.dtype.kind == "c":
-        values = column.to_numpy()
-        return np.where(values.imag == 0, values.real, np.nan)
+    column = _real(column)
     own = is_real(column) or (_is_number_type(column.dtype) and not _is_arrow(column.dtype))
     if own and kind in (None, "number", "bool"):
         with np.errstate(over="ignore"):
@@ -48,6 +45,7 @@ def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
     numbers into text. So cells are compared in the same way for all types: with a number as a number, with a text by
     the rule of `sources.category_names`.
     """
+    column = _real(column)
     kind = column.dtype
     if not isinstance(value, str):
         if isinstance(kind, np.dtype) and kind.kind == "f":
@@ -73,10 +71,27 @@ def plain_frame(frame: Any) -> Any:
     """
     given = frame
     for at, kind in enumerate(given.dtypes):
-        if kind in (np.dtype("O"), np.dtype("c16"), np.dtype("c8")) or is_text_type(kind) or _is_number_type(kind):
+        if kind == np.dtype("O") or _is_complex(kind) or is_text_type(kind) or _is_number_type(kind):
             frame = frame.copy(deep=False) if frame is given else frame
             frame.isetitem(at, column_numbers(given.iloc[:, at]))
     return frame
+
+
+def _real(column: Any) -> Any:
+    """A complex column as one of real numbers, NaN for cells that are not real; other columns as they are.
+
+    So a cell means the same whether or not another one is complex.
+    """
+    if not _is_complex(column.dtype):
+        return column
+    import pandas as pd
+
+    values = column.to_numpy()
+    return pd.Series(np.where(values.imag == 0, values.real, np.nan))
+
+
+def _is_complex(kind: Any) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind == "c"
 
 
 def is_text_type(kind: Any) -> bool:

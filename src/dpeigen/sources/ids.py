@@ -8,6 +8,7 @@ row without an id (nothing, NaN, or blanks) is a separate person: it is not refu
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 import re
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpeigen.sources import id_columns
 from dpeigen.sources.id_columns import ONE_COLUMN, UnreadableIdsError, chunks_of, in_turns, of_range
-from dpeigen.sources.wide_integers import ids_in_arrow
+from dpeigen.sources.wide_integers import ids_in_arrow, is_object
 
 __all__ = [
     "BLANKS",
@@ -76,6 +77,8 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return _of_arrow(ids, named=named)
     if hasattr(ids, "to_arrow") and type(ids).__module__.startswith("polars"):
+        if is_object(ids.dtype):  # UUIDs, for example: Arrow would get the addresses of cells, not the cells
+            return _of_cells(ids.to_list())
         return _of_arrow(ids_in_arrow(ids), named=named)
     unordered = isinstance(ids, (str, bytes, Mapping, Set))  # e.g. the keys of a dict would be used as ids
     if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
@@ -87,7 +90,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         cells[np.ma.getmaskarray(ids)] = None
         return _of_cells(cells.tolist())
     kind = getattr(getattr(ids, "dtype", None), "kind", "O")
-    if kind == "c":
+    if kind == "c" and isinstance(ids, np.ndarray):  # of a column of pandas, one cell may have determined the type
         raise UnreadableIdsError(ONE_COLUMN)
     if kind in "iu" and isinstance(ids, np.ndarray) and not named and len(ids):
         found = of_range(np.split(ids, range(id_columns.AT_ONCE, len(ids), id_columns.AT_ONCE)))
@@ -98,7 +101,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     text = _all_text(ids) if kind == "O" else None
     if text is not None:
         return _of_arrow(text, named=named)
-    if kind == "O":  # cell by cell: one cell must not change how others are compared
+    if kind in "Oc":  # cell by cell: one cell must not change how others are compared
         return _of_cells(list(ids))
     try:
         column = pa.array(ids, from_pandas=True)
@@ -170,12 +173,12 @@ def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
     codes, known = in_turns(chunks_of([column]), quick=False)
     if types.is_large_string(known.type):  # of any bytes: they may not be valid text
         known = known.cast(pa.large_binary())
-    return codes, [str(as_text(cell)) for cell in known.to_pylist()]
+    return codes, [str(_id_text(cell)) for cell in known.to_pylist()]
 
 
 def _of_cells(cells: list[Any]) -> tuple[Codes, list[str]]:
     known: dict[str, int] = {}
-    keys = (as_text(cell) for cell in cells)
+    keys = (_id_text(cell) for cell in cells)
     codes = np.fromiter(
         (-1 if key is None else known.setdefault(key, len(known)) for key in keys), np.int64, len(cells)
     )
@@ -192,6 +195,20 @@ def with_missing(codes: Codes, known: Any) -> tuple[Codes, int]:
     return codes, people + count
 
 
+def _id_text(cell: Any) -> str | None:
+    """`as_text`, with durations written alike: those of pandas and of Python are not.
+
+    Of objects without a text of their own Python gives the address. Equal ones have different addresses, so all of one
+    type are one id: that protects them together.
+    """
+    kind: Any = type(cell)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        return f"<{kind.__qualname__}>"
+    if not isinstance(cell, datetime.timedelta):
+        return as_text(cell)
+    return f"{cell.days} days {cell.seconds} s {1000 * cell.microseconds + getattr(cell, 'nanoseconds', 0)} ns"
+
+
 def as_text(cell: Any) -> str | None:
     """A cell as text; None if it is missing."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
@@ -205,6 +222,8 @@ def as_text(cell: Any) -> str | None:
     try:
         if isinstance(cell, (bool, np.bool_)):
             return str(cell)
+        if isinstance(cell, (complex, np.complexfloating)) and cell.imag == 0:
+            cell = cell.real
         if isinstance(cell, numbers.Integral):  # of any size, also too large for a float
             whole = int(cell)
             return str(whole) if whole.bit_length() <= _PRINTED else hex(whole)

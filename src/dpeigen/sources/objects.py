@@ -94,6 +94,8 @@ def _from_array(array: NDArray[Any]) -> tuple[Floats, bool]:
     if array.dtype.kind == "c":
         real = np.where(array.imag == 0, array.real, np.nan)
         return real.astype(np.float64), bool((array.imag != 0).any())
+    if array.dtype.kind == "S":  # one cell of bytes makes NumPy write all others as bytes
+        array = np.char.decode(array, "utf-8", "replace")
     found, odd = _judged(array.astype(object).ravel().tolist())
     return found.reshape(array.shape), odd
 

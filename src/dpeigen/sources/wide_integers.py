@@ -1,19 +1,24 @@
-"""Integers beyond 64 bits in Polars: a type that Arrow lacks, and that one cell gives to a whole column.
+"""Types of Polars that Arrow lacks, and that one cell gives to a whole column: long integers, and Python objects.
 
-So that no cell decides whether a fit fails, such columns are read as other numbers are: in double precision. Ids are
-compared as text, since rounding would make one person of two.
+So that no cell decides whether a fit fails, columns of integers beyond 64 bits are read as other numbers are: in double
+precision. Ids are compared as text, since rounding would make one person of two; ids that are objects, cell by cell.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ids_in_arrow", "is_wide", "narrowed"]
+__all__ = ["ids_in_arrow", "is_object", "is_wide", "narrowed"]
 
 
 def is_wide(kind: Any) -> bool:
     """Whether a type of Polars is one of integers beyond 64 bits."""
     return str(kind) in ("Int128", "UInt128")
+
+
+def is_object(kind: Any) -> bool:
+    """Whether a type of Polars is that of Python objects, which one cell may give to a whole column too."""
+    return str(kind) == "Object"
 
 
 def narrowed(frame: Any, unit: str | None = None) -> Any:
