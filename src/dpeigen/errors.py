@@ -162,8 +162,9 @@ def errors_of(
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
-    if signs and measured.center_deviation:  # rows are relative to a noisy centre: their moment has its square too
-        errors = replace(errors, draws=errors.draws + _center_squares(len(back), measured.center_deviation, draws, rng))
+    if signs and measured.center_errors is not None and _ground(release) != "pairs":
+        # Rows are relative to a noisy centre: their moment has its square too.
+        errors = replace(errors, draws=errors.draws + _center_squares(measured.center_errors, draws, rng))
     center = None if found.mean is None else back @ found.mean
     lost, moved = lost_from_columns(release, measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
@@ -196,9 +197,9 @@ def _spread_above(draws: Floats) -> Floats:
     return np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
 
 
-def _center_squares(d: int, deviation: float, draws: int, rng: Generator) -> Floats:
+def _center_squares(deviations: Floats, draws: int, rng: Generator) -> Floats:
     """Draws of the square of the error of a centre."""
-    moved = rng.normal(size=(draws, d, 1)) * deviation
+    moved = rng.normal(size=(draws, len(deviations), 1)) * deviations[:, None]
     return np.asarray(moved * np.swapaxes(moved, 1, 2))
 
 
@@ -330,10 +331,11 @@ def _mean_errors(
     measured: Measured, shift: Floats | None, covariance: Floats, cut: Clipping, of: str, draws: int, rng: Generator
 ) -> Floats | None:
     d, present = len(measured.back), 1.0 if measured.present is None else np.diag(measured.present)
-    if shift is None and measured.center_deviation is None:
-        return None
+    center = measured.center_errors
     if shift is None:
-        errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
+        if center is None:
+            return None
+        errors = rng.normal(size=(draws, d)) * center
         signs, heavy = measured.kind == "signs", max(cut.heavy, _LEAST_DOUBT)
         doubt = max(_DOUBT_OF_CENTER * heavy, _OF_CLIPPED * (measured.center_clipped - _MANY_CLIPPED))
         doubt = _DOUBT_OF_SIGN_CENTER if signs else doubt

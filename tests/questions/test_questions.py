@@ -64,7 +64,7 @@ from dpeigen.questions import (
     radius_from,
 )
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
-from dpeigen.stats.generalised import SignFrame
+from dpeigen.stats.generalised import SignFrame, WeighedSigns
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.stretch import Stretched, WhitenedRows
 from dpeigen.stats.transform import Transform, redescending, winsorized_redescending
@@ -137,6 +137,9 @@ CASES = {
     "radius holding half": Case(RadiusHolding(PAIRS, half=True), np.log2, ("pure",), (REPLACE,)),
     "radius holding half of the rows": Case(RadiusHolding(FRAME, half=True), np.log2, ("pure",), budget=0.5),
     "redescending mean": Case(ClippedMean(SignFrame(AWAY, winsorized_redescending(4.0)).lattice), lambda a: a.mean),
+    "redescending mean and weight": Case(
+        ClippedMean(WeighedSigns(AWAY, winsorized_redescending(4.0)).lattice), lambda a: a.mean
+    ),
     "redescending squares": Case(
         MeanSquares(SignFrame(ScoreFrame(FRAME, BASIS[:2], residual=True), winsorized_redescending(4.0)).lattice),
         lambda a: a.squares,

@@ -9,7 +9,7 @@ import pytest
 
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats import Frame, RowSums, SecondMoment
-from dpeigen.stats.generalised import SignFrame, SplitSigns
+from dpeigen.stats.generalised import SignFrame, SplitSigns, WeighedSigns
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.stretch import Stretched
 from dpeigen.stats.transform import Tabulated, Transform, redescending, winsorized_redescending
@@ -121,3 +121,34 @@ def test_transforms_are_continuous_at_the_cutoff_and_bounded():
         assert 0 <= gains.min() <= gains.max() <= 1
         near = np.abs(s / C - 1) < 1e-5
         assert np.ptp(gains[near]) < 1e-5
+
+
+WINSORIZED = ("winsorized", "winsorized-redescending")
+
+
+@pytest.mark.parametrize("name", WINSORIZED)
+def test_weighed_signs_show_how_much_of_each_row_is_left(name):
+    transform, xi = TRANSFORMS[name]
+    view = WeighedSigns(Frame(3), transform)
+    rows = rows_of(np.random.default_rng(4), 60, 3)
+    found, lengths = view.image(rows), np.linalg.norm(rows[4:], axis=1)
+    assert found.shape == (60, view.n_columns) == (60, 4)
+    weights = np.array([xi(s) / s for s in lengths])
+    np.testing.assert_allclose(found[4:, 3], view.kappa * weights, rtol=1e-4)
+    plain = SignFrame(Frame(3), transform).image(rows)
+    np.testing.assert_allclose(found[:, :3], math.sqrt(1 - view.kappa**2) * plain, rtol=1e-12)
+    assert np.isfinite(found).all()
+    assert found[0, 3] == view.kappa  # a row at the centre is whole
+    assert np.linalg.norm(found, axis=1).max() < 1 + 1e-5
+    np.testing.assert_array_equal(view.image(rows[7:9]), found[7:9])  # a function of each row alone
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ADD_REMOVE])
+@pytest.mark.parametrize("name", WINSORIZED)
+def test_no_pair_of_rows_changes_a_sum_of_weighed_signs_by_more_than_is_claimed(name, relation):
+    lattice = WeighedSigns(Frame(3), TRANSFORMS[name][0]).lattice
+    rows = rows_of(np.random.default_rng(6), 400, 3)
+    images = lattice.integers(rows)
+    reach = LEVELS * (2 if relation is Relation.REPLACE else 1)
+    changes = images - images[::-1] if relation is Relation.REPLACE else images
+    assert 0.4 * reach < np.linalg.norm(changes, axis=1).max() <= reach

@@ -175,7 +175,7 @@ def ask_columns(
         scale, known = ask_one_scale(curator, plain, costs[Purpose.SCALES], count, task), np.ones(d, dtype=bool)
     center = np.zeros(d) if not isinstance(task.center, np.ndarray) else task.center
     if task.private_center and _looks_for_places(task):
-        center, placed = ask_places(curator, scale, costs[Purpose.PLACES], task)
+        center, placed = ask_places(curator, scale, costs[Purpose.PLACES], task)[:2]
         known = known & placed if own else known
     elif task.private_center and isinstance(task.bound, tuple):
         center = task.bound[0] / 2 + task.bound[1] / 2

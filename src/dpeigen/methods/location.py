@@ -3,7 +3,8 @@
 Guarantee: the composition of its spends, for every data set. If no bound is public, four things are measured: one scale
 for all columns, from differences of rows; the location of every column, by noisy counts in units of that scale
 (`methods.places`); a radius about that location (`questions.radius`); and the mean of the rows clipped to it
-(`questions.mean`). The error of the first two does not depend on where the rows are. If there are too few rows to find
+(`questions.mean`). The error of the first two does not depend on where the rows are. Columns that are narrow beside the
+scale get a location of their own (`methods.narrow`). If there are too few rows to find
 locations, a first radius and mean about the origin replace them (after Biswas, Dong, Kamath, Ullman 2020); the error
 then grows with the distance from the origin. With a public bound the mean alone may be enough.
 
@@ -25,17 +26,19 @@ from scipy.special import chdtri
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
+from dpeigen.curator.costs import part_of, sum_of
 from dpeigen.methods.base import Task
 from dpeigen.methods.column_scales import ask_one_scale
 from dpeigen.methods.columns import finds_places, places_share
 from dpeigen.methods.holes import Holes
-from dpeigen.methods.places import ask_places, place_integers
+from dpeigen.methods.narrow import NarrowPlaces, ask_narrow_places, narrow_columns
+from dpeigen.methods.places import Places, ask_places, place_integers
 from dpeigen.methods.radius import radius_share, rows_needed
 from dpeigen.privacy import Cost, PureCost, gaussian_mu
 from dpeigen.questions import ClippedMean, RadiusHolding
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
-from dpeigen.stats.generalised import SignFrame
+from dpeigen.stats.generalised import WeighedSigns
 from dpeigen.stats.transform import winsorized_redescending
 
 __all__ = ["Center", "Weights", "ask_center", "center_integers", "center_shares", "cutoff_factor", "within"]
@@ -49,6 +52,9 @@ _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε for a radius: usually, and with
 _CUTOFF = 1.4  # least cutoff, as a multiple of the median norm; rows beyond it have less weight
 _BEYOND = 0.03  # the largest fraction of isotropic normal rows beyond the cutoff
 _CENTER_CUTOFF = 1.25  # smaller for a centre: a centre pulled towards a cluster makes the cluster look nearer
+_PARTS_OF_NARROW = 4  # one of so many parts of the share of a centre goes to columns that may be narrow
+_PLACE_ERROR = 0.25  # of a location, in scales
+_LEAST_WEIGHT = 0.5  # of a row on average: half of the rows, inside the median norm, have weight 1
 # Factor on a median norm that is used again for a cutoff: where it is too long, the centre was drawn to a cluster too.
 # With 1, 8 of 90 tables with a near cluster (`papers/kim-jung-2025`, 20%, 25 columns) have a wrong direction, with 0.96
 # 3, as many as with a median of its own; with 0.93 none.
@@ -59,7 +65,8 @@ class Center(NamedTuple):
     """A paid centre in the data's own units, and what was found out on the way, in the frame's units."""
 
     place: Floats
-    error: float  # the expected norm of its noise
+    error: float  # the expected norm of its error
+    deviations: Floats  # of the error of each column, in the data's own units
     median: float | None = None  # the median norm of rows about it, if a robust centre paid for one
     holding: float | None = None  # the radius about a rough location that contains about 95% of the rows, if paid for
 
@@ -125,30 +132,55 @@ def ask_center(
     Asks the questions that `center_shares` pay for. ``radius`` is public, or None. ``robust``: with little influence of
     outliers.
     """
+    error, median, holding, narrow = 0.0, None, None, None
     if Purpose.PLACES in costs:
         scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0, task, robust=robust)
-        frame = _about(frame, ask_places(curator, scale, costs[Purpose.PLACES], task)[0])
-    error, median, holding = 0.0, None, None
+        places = ask_places(curator, scale, costs[Purpose.PLACES], task)
+        narrow, costs = _ask_narrow(curator, places, costs, task)
+        frame = _about(frame, places.place if narrow is None else narrow.place)
+        error = _PLACE_ERROR * float(np.linalg.norm(scale / frame.unit))
     for reach_of, purpose in _ROUNDS:
         if purpose not in costs:
             continue
-        reach = radius
         if robust and purpose is Purpose.CENTER and reach_of in costs:
-            mean, error, median = _ask_descending_mean(curator, frame, costs)
-            frame = _about(frame, (0.0 if frame.center is None else frame.center) + mean * frame.unit)
-            continue
-        if reach_of in costs:
-            holding = curator.measure(RadiusHolding(frame), purpose=reach_of, cost=costs[reach_of])
-            reach = within(holding, radius)
-        if reach is None:
-            raise AssertionError("a radius is public or paid for")
-        found = curator.measure(ClippedMean(Lattice(frame, reach)), purpose=purpose, cost=costs[purpose])
-        error, origin = found.error, 0.0 if frame.center is None else frame.center
-        mean = found.mean if holes is None else holes.mean(found.mean)
-        frame = _about(frame, origin + mean * frame.unit)
+            mean, noise, median = _ask_descending_mean(curator, frame, costs)
+            reach = _CENTER_CUTOFF * median
+        else:
+            if reach_of in costs:
+                holding = curator.measure(RadiusHolding(frame), purpose=reach_of, cost=costs[reach_of])
+                reach = within(holding, radius)
+            elif radius is not None:
+                reach = radius
+            else:
+                raise AssertionError("a radius is public or paid for")
+            found = curator.measure(ClippedMean(Lattice(frame, reach)), purpose=purpose, cost=costs[purpose])
+            mean, noise = found.mean if holes is None else holes.mean(found.mean), found.error
+        error = max(noise, error - reach)  # a mean of clipped rows is at most ``reach`` away
+        frame = _about(frame, (0.0 if frame.center is None else frame.center) + mean * frame.unit)
     if frame.center is None:
         raise AssertionError("at least one round sets a centre")
-    return Center(frame.center, error, median, holding)
+    place, deviations = frame.center, error / math.sqrt(frame.n_features) * frame.unit
+    if narrow is not None:
+        place, deviations = narrow.instead_of(place, deviations)
+    return Center(_about(frame, place).center, error, deviations, median, holding)
+
+
+def _ask_narrow(
+    curator: Curator, places: Places, costs: Mapping[Purpose, Cost], task: Task
+) -> tuple[NarrowPlaces | None, Mapping[Purpose, Cost]]:
+    """Places of columns that may be narrow, if there are any, and the costs that are left."""
+    rows = float(task.n_rows or (places.below + places.inside + places.above).max())
+    columns = narrow_columns(places, rows)
+    if task.same_units or not columns.any():
+        return None, costs
+    part = part_of(costs[Purpose.CENTER], _PARTS_OF_NARROW)
+    found = ask_narrow_places(curator, places, columns, rows, part, task)
+    if found is None:
+        return None, costs
+    left = part
+    for _ in range(_PARTS_OF_NARROW - 2):
+        left = sum_of(left, part)
+    return found, {**costs, Purpose.CENTER: left}
 
 
 def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> tuple[Floats, float, float]:
@@ -161,9 +193,15 @@ def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose,
     cost = costs[Purpose.CENTER_RADIUS]
     median = curator.measure(question, purpose=Purpose.CENTER_RADIUS, cost=cost)
     cutoff = _CENTER_CUTOFF * median
-    rows = SignFrame(frame, winsorized_redescending(cutoff))
+    rows = WeighedSigns(frame, winsorized_redescending(cutoff))
     found = curator.measure(ClippedMean(rows.lattice), purpose=Purpose.CENTER, cost=costs[Purpose.CENTER])
-    mean, error = found.mean * cutoff, found.error * cutoff
+    # Rows far out have less weight, so the mean is divided by the mean weight: an origin far from the middle of a
+    # column would otherwise stay in the result.
+    weight = min(max(float(found.mean[-1]) / rows.kappa, _LEAST_WEIGHT), 1.0)
+    unit = cutoff / (weight * math.sqrt(1 - rows.kappa**2))
+    mean, error = found.mean[:-1] * unit, found.error * unit * math.sqrt(1 - 1 / rows.n_columns)
+    unsure = found.error / math.sqrt(rows.n_columns) / (rows.kappa * weight)
+    error = math.hypot(error, unsure * float(np.linalg.norm(mean)))
     moved = max(float(mean @ mean) - error**2, 0.0)
     return mean, error, _REUSED * math.sqrt(max(median**2 - moved, median**2 / 4))
 

@@ -10,6 +10,7 @@ counts in a cell on either side too: the rows of a column whose location is know
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from dpeigen.stats import Frame
 from dpeigen.stats.columns import CELLS, OCTAVES, Octaves
 from dpeigen.stats.standing_out import stands_out
 
-__all__ = ["ask_places", "place_integers", "settled"]
+__all__ = ["Places", "ask_places", "place_integers", "settled"]
 
 _LOOKS = 9  # the most measurements for a location
 _NEAR_ZERO = 0.75  # in scales
@@ -31,13 +32,26 @@ _FINE = 1.0  # the final width of cells, in scales
 _NEARBY = 4  # octaves from 0 in which a location is looked for, if no octave exceeds the noise
 
 
+class Places(NamedTuple):
+    """The location of every column; and the last cell it was found in, with noisy counts there and on either side."""
+
+    place: Floats
+    found: Bools  # whether it was found (else it is near 0)
+    low: Floats
+    width: Floats
+    below: Floats
+    inside: Floats
+    above: Floats
+    deviation: float  # of the noise on a count
+
+
 def place_integers(d: int) -> int:
     """The most noisy integers that `ask_places` draws."""
     return d * (Octaves.n_cells + (_LOOKS - 1) * CELLS)
 
 
-def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple[Floats, Bools]:
-    """The location of every column, to about a quarter of its scale; and whether it was found (else it is near 0)."""
+def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> Places:
+    """The location of every column, to about a quarter of its scale."""
     gaussian, everything, third = isinstance(cost, GaussianCost), tuple(range(len(scale))), part_of(cost, 3)
     view = Frame(len(scale), None, 1 / scale, missing=task.missing)
     counts = curator.measure(ColumnCounts(view, "octaves", everything), purpose=Purpose.PLACES, cost=third)
@@ -60,7 +74,8 @@ def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple
         best, seen = _fullest(counts, gaussian, cells + 2)
         low = low + best * width
     found |= seen  # half of the rows may lie in either of two octaves; their cell is then clear all the same
-    return low + _middle(counts.counts, best) * width, found
+    near = _near(counts.counts, best)
+    return Places(low + _middle(*near) * width, found, low, width, *near, counts.deviation)
 
 
 def _furthest(task: Task, scale: Floats) -> Floats:
@@ -80,10 +95,15 @@ def _fullest(counts: NoisyCounts, gaussian: bool, cells: Floats | float = math.i
     return np.argmax(inside, axis=1), inside.max(axis=1) > stands_out(inside.size, gaussian) * counts.deviation
 
 
-def _middle(counts: Floats, best: Integers) -> Floats:
-    """The mean position of entries in the best cell and its neighbours, in cells from the lower end of the best."""
+def _near(counts: Floats, best: Integers) -> tuple[Floats, Floats, Floats]:
+    """Counts in the cell below the best one, in the best one, and in that above it."""
     near = np.pad(np.maximum(counts, 0.0), ((0, 0), (1, 1)))
     below, inside, above = (np.take_along_axis(near, best[:, None] + step, axis=1)[:, 0] for step in range(3))
+    return below, inside, above
+
+
+def _middle(below: Floats, inside: Floats, above: Floats) -> Floats:
+    """The mean position of entries in the best cell and its neighbours, in cells from the lower end of the best."""
     return 0.5 + (above - below) / np.maximum(below + inside + above, 1.0)
 
 

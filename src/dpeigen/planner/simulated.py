@@ -29,7 +29,7 @@ from dpeigen.questions import People, Question
 from dpeigen.stats import Frame, ScoreFrame
 from dpeigen.stats.columns import ColumnHistogram
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.generalised import SignFrame, SplitSigns
+from dpeigen.stats.generalised import SignFrame, SplitSigns, WeighedSigns
 from dpeigen.stats.stretch import Stretched, WhitenedRows
 
 __all__ = ["Answer", "Assumed", "SimulatedCurator", "origin_of", "simulate"]
@@ -102,6 +102,9 @@ class Assumed:
         return seen.turned(found)
 
     def mean(self, view: RowView, radius: float) -> Floats:
+        if isinstance(view, WeighedSigns):
+            rows = self.mean(SignFrame(view.frame, view.transform), radius) * math.sqrt(1 - view.kappa**2)
+            return np.append(rows, view.kappa * view.transform.weights(self.norms(view.frame)).mean())
         seen = self._map(view)
         found = self._of(view).center(self._repetition, seen.of_radius(radius))
         if not isinstance(view, SignFrame):

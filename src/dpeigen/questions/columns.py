@@ -97,14 +97,15 @@ class ColumnCounts(Question[NoisyCounts]):
         steps, moved = _steps(cost), self._moved(relation)
         counts = found.counts if found.count * steps < 2**62 else found.counts.astype(object)
         noisy = perturb(counts.ravel() * steps, cost, l2=math.sqrt(moved) * steps, l1=float(moved * steps), rng=rng)
-        return NoisyCounts(noisy.reshape(counts.shape).astype(np.float64) / steps, self._deviation(cost, relation))
+        return NoisyCounts(noisy.reshape(counts.shape).astype(np.float64) / steps, self.deviation(cost, relation))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyCounts:
         counts, scale = people.counts(self.statistic()), self.scale(cost, relation)
         draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
-        return NoisyCounts(counts + draw(scale=scale, size=counts.shape), self._deviation(cost, relation))
+        return NoisyCounts(counts + draw(scale=scale, size=counts.shape), self.deviation(cost, relation))
 
-    def _deviation(self, cost: Cost, relation: Relation) -> float:
+    def deviation(self, cost: Cost, relation: Relation) -> float:
+        """The standard deviation of the noise on a count, in rows; public."""
         return self.scale(cost, relation) * (1.0 if isinstance(cost, GaussianCost) else math.sqrt(2))
 
 

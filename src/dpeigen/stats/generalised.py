@@ -16,9 +16,10 @@ array([[0.6   , 0.8   ],
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import Lattice
 from dpeigen.stats.transform import SMALLEST_FLOAT, Transform
 
-__all__ = ["SignFrame", "SplitSigns"]
+__all__ = ["SignFrame", "SplitSigns", "WeighedSigns"]
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,28 @@ class SignFrame(_SignRows):
         return self.frame.n_columns
 
     def image(self, block: Any) -> Floats:
-        scaled, roots, gains = _signs(self.frame.image(block), self.transform)
-        with np.errstate(under="ignore"):
-            return np.asarray(scaled * np.where(roots > 0, gains / np.maximum(roots, 1.0), 0.0)[:, None])
+        return _transformed(self.frame.image(block), self.transform)[0]
+
+
+@dataclass(frozen=True)
+class WeighedSigns(_SignRows):
+    """Transformed rows times √(1 − κ²), and in one more column κ times their weight ξ(s)/s, which is at most 1.
+
+    If rows are moved by a vector that is short compared with them, the mean of transformed rows moves by about the mean
+    weight times that vector. Both parts together have norm at most 1. κ is small, so noise on the mean hardly grows.
+    """
+
+    kappa: ClassVar[float] = 0.2
+
+    @property
+    def n_columns(self) -> int:
+        return self.frame.n_columns + 1
+
+    def image(self, block: Any) -> Floats:
+        rows, norms = _transformed(self.frame.image(block), self.transform)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = self.transform.weights(norms)
+        return np.column_stack([math.sqrt(1 - self.kappa**2) * rows, self.kappa * weights])
 
 
 @dataclass(frozen=True)
@@ -85,17 +105,26 @@ class SplitSigns(_SignRows):
         return 2 * self.frame.n_columns
 
     def image(self, block: Any) -> Floats:
-        scaled, roots, gains = _signs(self.frame.image(block), self.transform)
-        with np.errstate(under="ignore"):
+        scaled, roots, norms = _signs(self.frame.image(block))
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            gains = self.transform.gains(norms)
             signs = scaled * np.where(roots > 0, 1.0 / np.maximum(roots, 1.0), 0.0)[:, None]
             beyond = np.sqrt(np.maximum(1.0 - gains * gains, 0.0))
             return np.concatenate([signs * gains[:, None], signs * beyond[:, None]], axis=1)
 
 
-def _signs(rows: Floats, transform: Transform) -> tuple[Floats, Floats, Floats]:
-    """(rows times a power of two each, the norms of these, ξ/b at the norms of the rows)."""
+def _transformed(rows: Floats, transform: Transform) -> tuple[Floats, Floats]:
+    """Transformed rows over the bound, and the norms of the rows before."""
+    scaled, roots, norms = _signs(rows)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        gains = transform.gains(norms)
+        return np.asarray(scaled * np.where(roots > 0, gains / np.maximum(roots, 1.0), 0.0)[:, None]), norms
+
+
+def _signs(rows: Floats) -> tuple[Floats, Floats, Floats]:
+    """Rows times a power of two each, the norms of these, and the norms of the rows."""
     scaled, exponents, squared = normalised(rows)
     roots = np.sqrt(squared)  # of row · 2^(b − exponent)
-    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        norms = np.clip(np.ldexp(roots, exponents - exact_bits(rows.shape[1])), SMALLEST_FLOAT, LARGEST_FLOAT)
-        return scaled, roots, transform.gains(norms)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.ldexp(roots, exponents - exact_bits(rows.shape[1]))
+    return scaled, roots, np.clip(norms, SMALLEST_FLOAT, LARGEST_FLOAT)

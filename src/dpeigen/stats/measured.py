@@ -23,7 +23,7 @@ LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
 _ARRAYS = (
     *("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values", "counted", "beyond"),
-    *("drawn_values", "concentrations"),
+    *("drawn_values", "concentrations", "center_deviations"),
 )
 _MOST = 1e300
 
@@ -48,6 +48,7 @@ class Measured:
     outside_radius: float | None = None  # the radius to which ``outside`` refers; None: ``radius``
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a separately measured centre, in the units of the data
+    center_deviations: Floats | None = None  # the same, column by column, if they differ
     center_clipped: float = 0.0  # approximate share of rows that were clipped for that centre
     common: float = 0.0  # deviation of an uncertain factor that all entries share
     deviations: Floats | None = None  # of the noise, entry by entry, if they differ
@@ -96,7 +97,8 @@ class Measured:
             and (self.drawn_values is None or self.drawn_values.shape == (m,))
             and (self.concentrations is None or (self.concentrations.ndim == 1 and 0 < len(self.concentrations) <= m))
             and (self.counted is None or (self.counted.ndim == 2 and self.counted.shape[1] == m - sides))
-            and (self.beyond is None or self.beyond.shape == (len(self.back),))
+            and all(one is None or one.shape == (len(self.back),) for one in (self.beyond, self.center_deviations))
+            and (self.center_deviations is None or bool((self.center_deviations >= 0).all()))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0
@@ -110,6 +112,13 @@ class Measured:
     @property
     def _shares(self) -> tuple[Floats | None, Floats | None]:
         return self.present, self.present_deviations
+
+    @property
+    def center_errors(self) -> Floats | None:
+        """The deviation of a separately measured centre, column by column; None if there is none."""
+        if self.center_deviations is not None or self.center_deviation is None:
+            return self.center_deviations
+        return np.full(len(self.back), self.center_deviation)
 
     @property
     def clipped(self) -> float | None:
@@ -129,7 +138,8 @@ class Measured:
         powers = np.array([1, 1, 2, 2, 0, 0, 1, 1, 2, 2])[:, None]
         tails = None if self.tails is None else self.tails / factors ** powers[: len(self.tails)]
         beyond = None if self.beyond is None else self.beyond / factors**2
-        return replace(self, back=self.back / factors[:, None], tails=tails, beyond=beyond)
+        center = None if self.center_errors is None else self.center_errors / factors
+        return replace(self, back=self.back / factors[:, None], tails=tails, beyond=beyond, center_deviations=center)
 
     def along_directions(self) -> Measured:
         """The same as if drawn directions were the eigenvectors, and the eigenvalues those measured, without noise."""

@@ -91,6 +91,11 @@ class Transform:
         values = np.broadcast_to(np.asarray(self.function(norms), dtype=np.float64), norms.shape)
         return values if math.isinf(self.radius) else np.nan_to_num(np.clip(values / self.radius, 0.0, 1.0), nan=0.0)
 
+    def weights(self, norms: Floats) -> Floats:
+        """ξ(s)/s, for a winsorized ξ: 1 up to the bound, and less beyond it."""
+        lengths = np.maximum(norms / self.radius, 1.0)
+        return np.asarray(self.gains(lengths * self.radius) / lengths)
+
     @property
     def steepness(self) -> float:
         """σ such that a relative change ρ of a squared distance D, ρ small, changes ξ²/D by at most (1 + σ)·ρ·b²/D.

@@ -141,7 +141,7 @@ class MomentMethod(Method):
         outside = None if task.regression and balanced > _LITTLE * (task.n_terms or 0) else balanced
         holes = ask_holes(curator, task, costs)
         frame, radius, center = ask_frame(curator, task, costs, outside=outside, holes=holes)
-        center_error = None if center is None else center.error
+        center_error, deviations = (None, None) if center is None else (center.error, center.deviations)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
         question = Moment(Lattice(frame, radius), self.law, weight)
         found = curator.measure(question, purpose=Purpose.MOMENT, cost=costs[Purpose.MOMENT])
@@ -161,7 +161,7 @@ class MomentMethod(Method):
             clipped, _ = holding_left(costs[Purpose.CENTER_RADIUS], task.relation, max(1.0, count))
             shares["center_clipped"] = min(clipped / max(1.0, count), 1.0)
         return replace(
-            estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error, task, shares)
+            estimate, measured=partial(measured, found, max(1.0, count), question, left, deviations, task, shares)
         )
 
     def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
@@ -283,7 +283,7 @@ def measured(
     count: float,
     question: Moment,
     outside: tuple[float | None, float],
-    center_error: float | None,
+    center_deviations: Floats | None,
     task: Task,
     shares: Mapping[str, Any],
 ) -> Measured:
@@ -300,7 +300,7 @@ def measured(
         weight=question.weight * lattice.step,
         outside=outside[0],
         outside_scale=outside[1],
-        center_deviation=None if center_error is None else center_error / math.sqrt(d) * float(frame.unit.max()),
+        center_deviations=center_deviations,
         **shares,
     )
 

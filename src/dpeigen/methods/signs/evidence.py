@@ -27,7 +27,7 @@ from dpeigen.stats.refinement import LEAST_KNOWN, fit_model, level_noise, unrest
 from dpeigen.stats.sign_model import SignModel, SignRelease
 from dpeigen.stats.stretch import Stretched
 
-__all__ = ["HELD", "Paid", "center_deviation", "left_outside", "measured_signs", "sign_release"]
+__all__ = ["HELD", "Paid", "left_outside", "measured_signs", "sign_release"]
 
 _DRAWS = 100
 _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
@@ -92,7 +92,7 @@ def measured_signs(
     *,
     model: SignModel | None = None,
     paid: Paid | None = None,
-    center_deviation: float | None = None,
+    center_deviations: Floats | None = None,
 ) -> Measured:
     """From moments of signs, and variances that were paid for. Without these, the covariance has trace 1."""
     d = len(looks[0].matrix)
@@ -114,7 +114,7 @@ def measured_signs(
         common, level = math.hypot(common, squares[2]), min(level, LEAST_KNOWN)
     return Measured(
         matrix, axes.T, "gaussian", 0.0, terms, 1.0, kind="signs", deviations=deviations,
-        center_deviation=center_deviation, common=common, level=level, rest=rest,
+        center_deviations=center_deviations, common=common, level=level, rest=rest,
         sign_values=np.asarray(np.linalg.eigvalsh(looks[0].matrix)[::-1], dtype=np.float64),
         sign_deviation=looks[0].deviation, beyond=None if paid is None else paid.beyond,
     )  # fmt: skip
@@ -213,8 +213,3 @@ def left_outside(cost: Cost, relation: Relation, terms: float, further: float = 
     share = min(rows / terms, 0.5)
     beyond = share_beyond(share, further) if further != 1 else share
     return beyond, scale / terms * beyond / share
-
-
-def center_deviation(error: float | None, d: int, unit: float) -> float | None:
-    """The deviation of an entry of a centre whose noise has the norm ``error`` in framed units."""
-    return None if error is None else error / math.sqrt(d) * unit

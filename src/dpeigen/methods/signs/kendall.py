@@ -33,7 +33,7 @@ from dpeigen.methods.location import Weights, ask_center, center_integers, cente
 from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
+from dpeigen.methods.signs.evidence import Paid, measured_signs
 from dpeigen.methods.signs.transforms import CUTOFF_LOSS, check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_epsilon
@@ -209,7 +209,7 @@ class Kendall(Method):
             variances, paid = self._ask_variances(curator, differences, directions, costs, task)
         else:
             variances = self._free_variances(phi, transform)
-        mean, center_error = self._ask_mean(curator, frame, costs, task)
+        mean, spread = self._ask_mean(curator, frame, costs, task)
         relative = transform.kind in ("spherical", "redescending")
         details = {
             "tau_eigenvalues": [float(v) * transform.unit for v in raw[::-1]],
@@ -224,9 +224,8 @@ class Kendall(Method):
         if transform.kind != "spherical":
             return estimate
         look = SignRelease(noisy, deviation, np.zeros((0, d)), np.zeros(0))
-        spread = center_deviation(center_error, d, float(frame.unit[0]))
         return replace(
-            estimate, measured=partial(measured_signs, [look], task.n_rows or 1, paid=paid, center_deviation=spread)
+            estimate, measured=partial(measured_signs, [look], task.n_rows or 1, paid=paid, center_deviations=spread)
         )
 
     def _ask_transform(self, curator: Curator, differences: Frame, costs: Mapping[Purpose, Cost]) -> Transform:
@@ -277,13 +276,15 @@ class Kendall(Method):
 
     def _ask_mean(
         self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats | None, float | None]:
+    ) -> tuple[Floats | None, Floats | None]:
+        """The centre, and the deviation of the error of each of its columns if it was paid for."""
         if not task.private_center:
             return location(frame, None, task), None
         if Purpose.CENTER not in costs:
             return None, None
         robust = self.transform in REDESCENDING
-        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)[:2]
+        center = ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)
+        return center.place, center.deviations
 
     def _assemble(
         self,

@@ -48,7 +48,7 @@ from dpeigen.methods.location import Center, Weights, ask_center, center_integer
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_radii, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import Paid, measured_signs, sign_release
 from dpeigen.methods.signs.outliers import SplitLook, split_look, split_part
 from dpeigen.methods.signs.refined_cutoff import cutoff_growth
 from dpeigen.methods.signs.refined_variances import USUAL_ROWS, ask_variances, relative_variances
@@ -191,12 +191,12 @@ class Refined(Method):
             paid, count = ask_variances(curator, frame, basis, levels, costs, read, longest, half=half)
             squares, rows, note = paid.plain, count * frame.rows_per_term, _CLIPPED
         terms = (rows or USUAL_ROWS) / frame.rows_per_term
-        spread = center_deviation(None if center is None else center.error, d, float(frame.unit[0]))
+        spread = None if center is None else center.deviations
         return _assemble(
             basis,
             squares,
             np.zeros(len(squares)) if paid is None else paid.noise * paid.units,
-            measured=partial(measured_signs, releases, terms, model=model, paid=paid, center_deviation=spread),
+            measured=partial(measured_signs, releases, terms, model=model, paid=paid, center_deviations=spread),
             mean=mean,
             n_rows=rows,
             radius_released=Purpose.SCORES_RADIUS in costs,

@@ -29,7 +29,7 @@ from dpeigen.methods.location import Weights, center_integers, center_shares, cu
 from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, PLENTY, check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, left_outside, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import HELD, Paid, left_outside, measured_signs, sign_release
 from dpeigen.methods.signs.transforms import CUTOFF_LOSS, check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
@@ -165,7 +165,7 @@ class SpatialSign(Method):
             [signs],
             found.count,
             paid=paid,
-            center_deviation=center_deviation(None if center is None else center.error, task.n_features, unit),
+            center_deviations=None if center is None else center.deviations,
         )
         return replace(estimate, measured=measured)
 
