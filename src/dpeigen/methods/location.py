@@ -162,7 +162,7 @@ def ask_center(
     place, deviations = frame.center, error / math.sqrt(frame.n_features) * frame.unit
     if narrow is not None:
         place, deviations = narrow.instead_of(place, deviations)
-    return Center(_about(frame, place).center, error, deviations, median, holding)
+    return Center(_inside(frame, place), error, deviations, median, holding)
 
 
 def _ask_narrow(
@@ -207,9 +207,14 @@ def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose,
 
 
 def _about(frame: Frame, center: Floats) -> Frame:
-    """The frame about a centre inside its box; noise can move a centre outside."""
+    """The frame about a centre inside its box."""
+    return replace(frame, center=_inside(frame, center))
+
+
+def _inside(frame: Frame, center: Floats) -> Floats:
+    """The centre inside the box of a frame; noise can move it outside."""
     low, high = (-LARGEST_FACT, LARGEST_FACT) if frame.box is None else frame.box
-    return replace(frame, center=np.clip(center, low, high))
+    return np.clip(center, low, high)
 
 
 def within(radius: float, cap: float | None) -> float:

@@ -72,7 +72,8 @@ def ask_narrow_places(
 ) -> NarrowPlaces | None:
     """The locations of these columns as far as they are narrow; None if noise would hide them.
 
-    ``rows``: their number, public or released. Each measurement costs a part of ``cost``; those that are not needed cost nothing.
+    ``rows``: their number, public or released. Each measurement costs a part of ``cost``. Those that are not needed
+    cost nothing.
     """
     d, left = len(found.place), np.flatnonzero(columns)
     looks, cells = _looks_and_cells(len(left), rows, cost, task)

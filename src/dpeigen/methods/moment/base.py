@@ -289,7 +289,7 @@ def measured(
 ) -> Measured:
     """The moment as released, for intervals; about ``outside`` rows are longer than the radius."""
     lattice, frame = question.lattice, frame_of(question.lattice)
-    d, area = frame.n_features, lattice.step**2 / count
+    area = lattice.step**2 / count
     return Measured(
         moment=found.total * area,
         back=np.diag(frame.unit),
