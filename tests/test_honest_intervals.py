@@ -346,5 +346,5 @@ def test_robust_variances_of_rows_with_heavy_tails_are_held():
 
 
 def test_and_are_not_if_the_tails_are_taken_for_normal(monkeypatch):
-    monkeypatch.setattr(refined, "_far_rows", lambda *_, **__: None)
+    monkeypatch.setattr(refined, "_far_weight", lambda *_, **__: None)
     assert held_with_heavy_tails() < 0.5

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -84,9 +83,11 @@ def ask_narrow_places(
     width, place, deviation = 2 * found.width, found.place.copy(), np.full(d, math.inf)
     # Rows in the region before, half of its width, and the error by rows that were in it and are no longer.
     before, region, moved = np.full(d, rows), np.zeros(d), np.zeros(d)
-    each, used = part_of(cost, looks), 0
-    while len(left) and used < looks:
-        used, cell = used + 1, width / cells
+    each = spent = part_of(cost, looks)
+    for look in range(looks):
+        if not len(left):
+            break
+        spent, cell = sum_of(spent, each) if look else each, width / cells
         question = ColumnCounts(Frame(d, low, 1 / cell, missing=task.missing), "stretch", tuple(map(int, left)), cells)
         counts = curator.measure(question, purpose=Purpose.CENTER, cost=each)
         again = []
@@ -105,7 +106,7 @@ def ask_narrow_places(
                 region[j] = width[j] / 2
                 low[j], width[j] = low[j] + (start - 0.5) * cell[j], (length + 1) * cell[j]
         left = np.array(again, dtype=np.intp)
-    return NarrowPlaces(place, deviation, reduce(sum_of, [each] * used))
+    return NarrowPlaces(place, deviation, spent)
 
 
 def _looks_and_cells(columns: int, rows: float, cost: Cost, task: Task) -> tuple[int, int]:

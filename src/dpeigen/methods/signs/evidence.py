@@ -27,7 +27,7 @@ from dpeigen.stats.refinement import LEAST_KNOWN, fit_model, level_noise, unrest
 from dpeigen.stats.sign_model import SignModel, SignRelease
 from dpeigen.stats.stretch import Stretched
 
-__all__ = ["HELD", "FarRows", "Paid", "left_outside", "measured_signs", "sign_release"]
+__all__ = ["HELD", "FarWeight", "Paid", "left_outside", "measured_signs", "sign_release"]
 
 _DRAWS = 100
 _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
@@ -47,7 +47,7 @@ _LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows have full weight
 
 
 @dataclass(frozen=True)
-class FarRows:
+class FarWeight:
     """The weight of rows beyond a cutoff, as it was measured: the tails of the rows, or outliers."""
 
     cutoff: float  # in median norms
@@ -73,7 +73,7 @@ class Paid:
     outside: tuple[float, float] | None  # the share of longer rows, and the noise on it; None: it is public
     units: Floats | float  # factors from the squares to the data's own units
     descends: bool = False  # whether rows beyond the radius have decreasing weight
-    far: FarRows | None = None
+    far: FarWeight | None = None
 
     @property
     def plain(self) -> Floats:

@@ -48,7 +48,7 @@ from dpeigen.methods.location import REUSED, Center, Weights, ask_center, center
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_radii, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import FarRows, Paid, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import FarWeight, Paid, measured_signs, sign_release
 from dpeigen.methods.signs.outliers import SplitLook, split_look, split_part
 from dpeigen.methods.signs.refined_cutoff import cutoff_growth
 from dpeigen.methods.signs.refined_variances import USUAL_ROWS, ask_variances, relative_variances
@@ -192,7 +192,7 @@ class Refined(Method):
             squares = relative_variances(levels, d)
         else:
             half = self.cutoff is not None
-            far = None if split is None else _far_rows(split, wanted, reused=Purpose.RADIUS not in costs)
+            far = None if split is None else _far_weight(split, wanted, reused=Purpose.RADIUS not in costs)
             paid, count = ask_variances(curator, frame, basis, levels, costs, read, longest, half=half, far=far)
             squares, rows, note = paid.plain, count * frame.rows_per_term, _BULK if half else _CLIPPED
         terms = (rows or USUAL_ROWS) / frame.rows_per_term
@@ -272,12 +272,12 @@ class Refined(Method):
         return isinstance(self.cutoff, str) and Purpose.look(2) in costs
 
 
-def _far_rows(split: SplitLook, wanted: int, *, reused: bool) -> FarRows:
+def _far_weight(split: SplitLook, wanted: int, *, reused: bool) -> FarWeight:
     """What the first measurement shows about rows beyond its cutoff, which may come from the median of a centre."""
     d = len(split.near)
     cutoff = cutoff_factor(d) * (REUSED if reused else 1.0)
     outliers = split.shows_outliers(wanted)
-    return FarRows(cutoff, 1 - split.inside, split.deviation * math.sqrt(d), split.terms, outliers)
+    return FarWeight(cutoff, 1 - split.inside, split.deviation * math.sqrt(d), split.terms, outliers)
 
 
 def _next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:

@@ -17,7 +17,7 @@ from scipy.special import chdtri
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.signs.evidence import FarRows, Paid, left_outside
+from dpeigen.methods.signs.evidence import FarWeight, Paid, left_outside
 from dpeigen.privacy import Cost
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.questions import MeanSquares, RadiusHolding
@@ -42,7 +42,7 @@ def ask_variances(
     longest: float | None,
     *,
     half: bool,
-    far: FarRows | None = None,
+    far: FarWeight | None = None,
 ) -> tuple[Paid, float]:
     """Mean squares along the directions and of the remainder, and the number of terms.
 
