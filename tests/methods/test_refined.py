@@ -12,6 +12,7 @@ from dpeigen.auditing.events import audit
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import projection_distance
 from dpeigen.methods import Refined
+from dpeigen.methods.signs import refined
 from dpeigen.methods.signs.refined import _ask_signs
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.sources import ArraySource
@@ -226,3 +227,30 @@ def test_the_lattice_of_even_scores_is_inside_its_ball():
     rows = np.random.default_rng(1).normal(size=(200, 5)) * 1e6
     lattice = Lattice(Stretched(Frame(5), np.eye(5)[:2], np.array([0.1, 3.0])), radius=2.0)
     assert (np.linalg.norm(lattice.integers(rows), axis=1) <= 2.0**20).all()
+
+
+def largest_error_of_a_variance(seeds=4):
+    """Two components of rows in which a third direction is strong too: the median of fits."""
+    deviations, errors = np.array([40.0, 8.0, 5.0, 1.0, 0.1, 0.01]), []
+    for seed in range(seeds):
+        rows = np.random.default_rng(seed).normal(size=(5000, 6)) * deviations
+        model = PrivatePCA(2, epsilon=2.0, delta=1e-6, robust=True, random_state=seed).fit(rows)
+        errors.append(np.abs(model.explained_variance_ / deviations[:2] ** 2 - 1).max())
+    return float(np.median(errors))
+
+
+def test_variances_are_right_if_more_directions_are_strong_than_are_wanted():
+    """Scores are divided so that each is as long as all other directions together. These are not all as short as the
+    rest of the model: if they are taken to be, the wanted scores vanish beside them, and their squares in noise.
+    """
+    assert largest_error_of_a_variance() < 0.3
+
+
+def test_and_are_not_if_all_other_directions_are_taken_to_be_short(monkeypatch):
+    asked = refined.ask_variances
+
+    def short(curator, frame, basis, levels, *rest, **options):
+        return asked(curator, frame, basis, np.append(levels[: len(basis)], np.ones(6 - len(basis))), *rest, **options)
+
+    monkeypatch.setattr(refined, "ask_variances", short)
+    assert largest_error_of_a_variance() > 0.8

@@ -178,18 +178,18 @@ class Refined(Method):
                 check_scale(2 * LEVELS**2 / cost.mu)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
-        costs, wanted, d = self.shares(task), task.wanted, task.n_features
+        costs, wanted = self.shares(task), task.wanted
         read = self.read_as(task)
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
         frame, longest, center = self._ask_frame(curator, read, costs)
         mean = mean if read.pairs else location(frame, None, read)
         cutoff = self._ask_cutoff(curator, frame, costs, None if center is None else center.median)
         releases, model, split = self._ask_looks(curator, frame, costs, cutoff, wanted)
-        basis, levels = model.completed(wanted), np.append(model.variances, 1.0)[:wanted]
+        basis, levels = model.completed(wanted), np.append(model.variances, np.ones(model.others))
         paid: Paid | None = None
         if self.only_directions:
             rows, note = None if task.n_rows is None else float(task.n_rows), RELATIVE
-            squares = relative_variances(levels, d)
+            squares = relative_variances(levels, wanted)
         else:
             half = self.cutoff is not None
             far = None if split is None else _far_weight(split, wanted, reused=Purpose.RADIUS not in costs)

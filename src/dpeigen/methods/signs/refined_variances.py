@@ -46,17 +46,19 @@ def ask_variances(
 ) -> tuple[Paid, float]:
     """Mean squares along the directions and of the remainder, and the number of terms.
 
-    ``longest``: a public bound on the norm of framed rows. ``half``: whether the paid radius contains half of the rows
+    ``levels``: relative variances of all directions by the signs, those of the basis first. ``longest``: a public bound
+    on the norm of framed rows. ``half``: whether the paid radius contains half of the rows
     instead of 95%, and rows beyond the radius have decreasing weight: for outliers. ``far``: if their weight was
     measured.
     """
     wanted, d = basis.shape
-    factors = np.sqrt(max(d - wanted, 1) / levels)
+    others = levels[wanted:]
+    factors = np.sqrt((float(others.sum()) or 1.0) / levels[:wanted])
     evened = Stretched(frame, basis, factors)
     radius_cost, cost = costs[Purpose.SCORES_RADIUS], costs[Purpose.VARIANCES]
     share = _tail(task, gaussian_share(cost))
     paid_for = curator.measure(RadiusHolding(evened, half=half), purpose=Purpose.SCORES_RADIUS, cost=radius_cost)
-    radius = paid_for * _further(task.wanted, d, share, 0.5 if half else 0.05)
+    radius = paid_for * _further(wanted, others, share, 0.5 if half else 0.05)
     if longest is not None:
         radius = min(radius, longest * max(1.0, float(factors.max(initial=0.0))))
     scores = ScoreFrame(evened, basis, residual=wanted < d)
@@ -82,17 +84,21 @@ def _tail(task: Task, mu: float) -> float:
     return min(costs, key=lambda tail: costs[tail])
 
 
-def _further(wanted: int, d: int, tail: float, holding: float) -> float:
-    """The ratio of the radius that a share ``tail`` of the rows exceeds to the one that a share ``holding`` exceeds."""
+def _further(wanted: int, others: Floats, tail: float, holding: float) -> float:
+    """The ratio of the radius that a share ``tail`` of the rows exceeds to the one that a share ``holding`` exceeds.
+
+    Each score has the mean square of all ``others`` together, whose sum of squares is about that of fewer equal ones.
+    """
+    total, squared = float(others.sum()), float((others**2).sum())
 
     def square(share: float) -> float:
-        inside = max(d - wanted, 1) * float(chdtri(wanted, share)) if wanted else 0.0
-        return inside + (float(chdtri(d - wanted, share)) if wanted < d else 0.0)
+        inside = (total or 1.0) * float(chdtri(wanted, share)) if wanted else 0.0
+        return inside + (squared / total * float(chdtri(total**2 / squared, share)) if total else 0.0)
 
     return math.sqrt(square(tail) / square(holding))
 
 
-def relative_variances(levels: Floats, d: int) -> Floats:
-    """Shares of the total variance: of each direction, and of the remainder, if no variances are paid for."""
-    left = float(d - len(levels))
-    return np.append(levels, left)[: len(levels) + (left > 0)] / (float(levels.sum()) + left)
+def relative_variances(levels: Floats, wanted: int) -> Floats:
+    """Shares of the total variance: of the wanted directions, and of the remainder, if no variances are paid for."""
+    squares, left = levels[:wanted], float(levels[wanted:].sum())
+    return np.append(squares, left)[: wanted + (left > 0)] / float(levels.sum())
