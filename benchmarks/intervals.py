@@ -1,7 +1,7 @@
 """Do 95% intervals hold the truth in 95% of the releases? Random settings, elliptical rows and others.
 
     python benchmarks/intervals.py [--quick] [--seed 0 1 2] [--settings 40] [--repeats 30] [--of table]
-                                   [--columns | --tables | --regression | --noise] [--methods]
+                                   [--columns | --tables | --regression | --noise] [--methods | --robust]
 
 Each setting has its own n (500 to 50,000), d (3 to 30), ε (0.3 to 8), spectrum, law of the rows and units of the
 columns, drawn from the seed. Its rows are drawn anew for every release. For every kind of number it prints the share of
@@ -13,7 +13,8 @@ unknown, the truth of components, eigenvalues and shares is that of the known co
 ``--columns``: columns of laws of their own: lognormal, counts, rare and frequent indicators, zeros with a long tail.
 ``--methods``: a method, δ and a centre are drawn for every setting. ``--tables``: rows are drawn from a public table
 with replacement, which is the population (`_tables`). ``--noise``: independent columns of equal variance; how many
-releases show a component, with δ > 0, δ = 0, several rows of a person and missing cells in turn.
+releases show a component, with δ > 0, δ = 0, several rows of a person and missing cells in turn. ``--robust``: with
+``robust=True``.
 """
 
 from __future__ import annotations
@@ -210,6 +211,7 @@ def main() -> None:
     parser.add_argument("--noise", action="store_true", help="how often pure noise shows a component instead")
     parser.add_argument("--columns", action="store_true", help="columns of laws of their own instead")
     parser.add_argument("--methods", action="store_true", help="a method, δ and a centre drawn for each setting")
+    parser.add_argument("--robust", action="store_true", help="with robust=True")
     options = parser.parse_args()
     settings = options.settings or (8 if options.quick else 40)
     repeats = options.repeats or (8 if options.quick else 30)
@@ -228,7 +230,8 @@ def main() -> None:
     print("coverage (relative width) " + " ".join(f"{kind:>13}" for kind in KINDS))
     found = defaultdict(list)
     for number in (1000 * seed + number for seed in options.seed for number in range(settings)):
-        asked = options_of(number) if options.methods else None
+        robust = {"delta": 1e-6, "robust": True} if options.robust else None
+        asked = options_of(number) if options.methods else robust
         if tables:
             setting: Asked = TableSetting.of(number, tables, asked)
         else:

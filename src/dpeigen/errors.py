@@ -147,11 +147,11 @@ def errors_of(
     cut = whole_rows(len(values), draws) if signs else estimated_clipping(measured, values, draws, rng)
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
-    noise = gain @ found.noise @ gain
+    noise, shared = gain @ found.noise @ gain, None
     if signs:
         noise = noise + model_errors(values, vectors, draws, _ground(release), rng)
         noise = level_errors(found.second, noise, measured.level, measured.rest, rng)
-        noise = noise + measured.common * rng.normal(size=(draws, 1, 1)) * found.second
+        shared = measured.common * rng.normal(size=(draws, 1, 1)) * found.second
     else:
         doubt = clipping_doubt(vectors, values * cut.gains, cut, draws, rng)
         noise = noise + doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
@@ -172,6 +172,8 @@ def errors_of(
         errors = replace(errors, draws=errors.draws - gone, lost=gone)
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     errors = replace(errors, hidden=_spread_above(errors.without_losses.draws))
+    if shared is not None:  # a factor on all variances hides no column
+        errors = replace(errors, draws=errors.draws + back @ shared @ back.T)
     sampled = _sampled(release, measured, errors, tails * cut.common, tails * cut.own, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpeigen.stats import lost
-from dpeigen.stats.clipping import USUAL_LAWS, Clipping, _likelihood, clipping
+from dpeigen.stats.clipping import NORMAL_TAILS, USUAL_LAWS, Clipping, _likelihood, clipping, far_likelihoods
 
 N, D = 40_000, 4
 
@@ -82,3 +82,40 @@ def test_rows_clipped_on_purpose_lose_what_lies_beyond_the_paid_radius(monkeypat
     np.testing.assert_allclose(found.square, share * (tail**2 - 1).mean(), rtol=0.01)
     from_radius = share * 1.4**5 / 4  # the same tail drawn inwards to the radius
     assert from_radius > 1.5 * found.mean.max()
+
+
+def far_weight(rows, cutoff):
+    """The mean weight 1 − s⁻⁸ of rows beyond a multiple of their median norm."""
+    lengths = np.linalg.norm(rows, axis=1)
+    return float((1 - np.maximum(lengths / (cutoff * np.median(lengths)), 1.0) ** -8).mean())
+
+
+def test_the_weight_of_far_rows_shows_heavy_tails():
+    """Laws are in the order of their tails: light, normal, then Student's t with fewer and fewer freedoms."""
+    rng, deviations = np.random.default_rng(0), np.array([3.0, 1.5, 1.0, 1.0, 1.0, 1.0])
+    found = {}
+    for freedom in (4.5, 10.0, np.inf):
+        rows = rng.normal(size=(40_000, 6)) * deviations
+        if np.isfinite(freedom):
+            rows *= np.sqrt(freedom / rng.chisquare(freedom, size=(len(rows), 1)))
+        likelihoods = far_likelihoods(deviations**2, 1.5, far_weight(rows, 1.5), 0.001, 40_000.0)
+        found[freedom] = float(np.average(np.arange(len(likelihoods)), weights=likelihoods))
+    assert found[np.inf] < 2.8
+    assert 3.3 < found[10.0] < 5.5
+    assert found[4.5] > 5.5
+
+
+def test_squares_of_rows_with_decreasing_weight_are_corrected():
+    """Twin: the correction for rows clipped to the radius is too small."""
+    rng, values = np.random.default_rng(1), np.array([4.0, 1.0, 1.0, 1.0])
+    rows = rng.normal(size=(100_000, 4)) * np.sqrt(values)
+    lengths = np.linalg.norm(rows, axis=1)
+    radius = float(np.quantile(lengths, 0.9))
+    weighted = rows * np.minimum(1.0, (radius / lengths) ** 5)[:, None]
+    squares = (weighted**2).mean(axis=0)
+    normal = NORMAL_TAILS + 1e-12
+    facts = radius, (0.1, 0.03), 200, np.random.default_rng(2)
+    right = squares * clipping(squares, *facts, count=USUAL_LAWS, power=5, evidence=normal).gains
+    np.testing.assert_allclose(right, values, rtol=0.06)
+    wrong = squares * clipping(squares, *facts, count=USUAL_LAWS, evidence=normal).gains
+    assert (wrong[0] < 0.9 * values[0]).all()

@@ -26,7 +26,7 @@ from scipy.special import chdtri
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
-from dpeigen.curator.costs import part_of, sum_of
+from dpeigen.curator.costs import part_of, rest_of
 from dpeigen.methods.base import Task
 from dpeigen.methods.column_scales import ask_one_scale
 from dpeigen.methods.columns import finds_places, places_share
@@ -41,7 +41,7 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.generalised import WeighedSigns
 from dpeigen.stats.transform import winsorized_redescending
 
-__all__ = ["Center", "Weights", "ask_center", "center_integers", "center_shares", "cutoff_factor", "within"]
+__all__ = ["REUSED", "Center", "Weights", "ask_center", "center_integers", "center_shares", "cutoff_factor", "within"]
 
 Weights = dict[Purpose, float]
 _ROUNDS = (
@@ -58,7 +58,7 @@ _LEAST_WEIGHT = 0.5  # of a row on average: half of the rows, inside the median 
 # Factor on a median norm that is used again for a cutoff: where it is too long, the centre was drawn to a cluster too.
 # With 1, 8 of 90 tables with a near cluster (`papers/kim-jung-2025`, 20%, 25 columns) have a wrong direction, with 0.96
 # 3, as many as with a median of its own; with 0.93 none.
-_REUSED = 0.94
+REUSED = 0.94
 
 
 class Center(NamedTuple):
@@ -171,15 +171,13 @@ def _ask_narrow(
     """Places of columns that may be narrow, if there are any, and the costs that are left."""
     rows = float(task.n_rows or (places.below + places.inside + places.above).max())
     columns = narrow_columns(places, rows)
-    if task.same_units or not columns.any():
+    if task.same_units or task.n_features == 1 or not columns.any():
         return None, costs
-    part = part_of(costs[Purpose.CENTER], _PARTS_OF_NARROW)
-    found = ask_narrow_places(curator, places, columns, rows, part, task)
-    if found is None:
-        return None, costs
-    left = part
-    for _ in range(_PARTS_OF_NARROW - 2):
-        left = sum_of(left, part)
+    whole = costs[Purpose.CENTER]
+    found = ask_narrow_places(curator, places, columns, rows, part_of(whole, _PARTS_OF_NARROW), task)
+    left = whole if found is None else rest_of(whole, found.spent)
+    if left is None:
+        raise AssertionError("a part of the share was spent")
     return found, {**costs, Purpose.CENTER: left}
 
 
@@ -203,7 +201,7 @@ def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose,
     unsure = found.error / math.sqrt(rows.n_columns) / (rows.kappa * weight)
     error = math.hypot(error, unsure * float(np.linalg.norm(mean)))
     moved = max(float(mean @ mean) - error**2, 0.0)
-    return mean, error, _REUSED * math.sqrt(max(median**2 - moved, median**2 / 4))
+    return mean, error, REUSED * math.sqrt(max(median**2 - moved, median**2 / 4))
 
 
 def _about(frame: Frame, center: Floats) -> Frame:

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpeigen._types import Bools, Floats
 from dpeigen.curator import Curator, Purpose
-from dpeigen.curator.costs import part_of
+from dpeigen.curator.costs import part_of, sum_of
 from dpeigen.methods.base import Task
 from dpeigen.methods.places import Places
 from dpeigen.privacy import Cost
@@ -46,10 +46,11 @@ _UNEVEN = 0.15  # deviations of a column between the mean of its middle part and
 
 @dataclass(frozen=True, eq=False)
 class NarrowPlaces:
-    """Locations of all columns, and the deviations of their errors; ∞ for columns that are not narrow."""
+    """Locations of all columns, the deviations of their errors (∞ if they are not narrow), and what was spent."""
 
     place: Floats
     deviation: Floats
+    spent: Cost
 
     def instead_of(self, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
         """Means and deviations of their errors, replaced by these locations where these are more precise.
@@ -77,8 +78,7 @@ def ask_narrow_places(
 ) -> NarrowPlaces | None:
     """The locations of these columns as far as they are narrow; None if noise would hide them.
 
-    ``rows``: their number, public or released. Each measurement costs a part of ``cost``. Those that are not needed
-    cost nothing.
+    ``rows``: their number, public or released. Measurements cost up to ``cost`` together.
     """
     d, left = len(found.place), np.flatnonzero(columns)
     looks, cells = _looks_and_cells(len(left), rows, cost, task)
@@ -88,12 +88,13 @@ def ask_narrow_places(
     width, place, deviation = 2 * found.width, found.place.copy(), np.full(d, math.inf)
     # Rows in the region before, half of its width, and the error by rows that were in it and are no longer.
     before, region, moved = np.full(d, rows), np.zeros(d), np.zeros(d)
-    for _ in range(looks):
+    each = spent = part_of(cost, looks)
+    for look in range(looks):
         if not len(left):
             break
-        cell = width / cells
+        spent, cell = sum_of(spent, each) if look else each, width / cells
         question = ColumnCounts(Frame(d, low, 1 / cell, missing=task.missing), "stretch", tuple(map(int, left)), cells)
-        counts = curator.measure(question, purpose=Purpose.CENTER, cost=part_of(cost, looks))
+        counts = curator.measure(question, purpose=Purpose.CENTER, cost=each)
         again = []
         for j, row in zip(left, counts.counts, strict=True):
             start, length = _shortest_window(row, rows, counts.deviation)
@@ -110,7 +111,7 @@ def ask_narrow_places(
                 region[j] = width[j] / 2
                 low[j], width[j] = low[j] + (start - 0.5) * cell[j], (length + 1) * cell[j]
         left = np.array(again, dtype=np.intp)
-    return NarrowPlaces(place, deviation)
+    return NarrowPlaces(place, deviation, spent)
 
 
 def _looks_and_cells(columns: int, rows: float, cost: Cost, task: Task) -> tuple[int, int]:

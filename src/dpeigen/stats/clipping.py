@@ -20,9 +20,11 @@ from dpeigen.stats.elliptical import normal_squares
 
 __all__ = [
     "MAY_BE_LONG",
+    "NORMAL_TAILS",
     "USUAL_LAWS",
     "Clipping",
     "clipping",
+    "far_likelihoods",
     "length_ratio",
     "share_beyond",
     "unclipped",
@@ -38,12 +40,15 @@ _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5, 3.0, 2.6)
 # Without the last two laws, rows of Student's t with 3 degrees of freedom had 0.25 to 0.58 of their eigenvalues in the
 # intervals; other rows have nearly the same intervals with them (`benchmarks/FURTHER.md`).
 USUAL_LAWS = 9  # how many of them, from the first, the scores of sign methods are corrected with
+NORMAL_TAILS = (np.array(_FREEDOMS[:USUAL_LAWS]) == np.inf).astype(np.float64)  # 1 for normal tails, 0 for others
 _PRIOR = 0.25  # each step away from normal tails divides the prior probability by e to this power
 _BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
 _LONG, MAY_BE_LONG = 3, 0.2  # index of the first law with clearly long tails, and the prior probability of such laws
 _FREEDOM = 4  # degrees of freedom of the squared norms of rows that are long in a few directions
 _ROUNDS = 60
 _STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of the radii of the grid, from the released one downwards
+_MOST_GAIN = 10.0  # of a variance: rows with decreasing weights could have any
+_DOUBT_OF_FAR, _LEAST_DOUBT_OF_FAR = 0.15, 0.005  # of the weight of far rows, which need not be elliptical
 _FULL = 0.95  # of the squared radius: with a larger mean square, rows could have any norm
 _LEVELS = (np.arange(64) + 0.5) / 64
 _LAPLACE = -np.sign(_LEVELS - 0.5) * np.log(1 - 2 * np.abs(_LEVELS - 0.5))  # quantiles
@@ -92,6 +97,9 @@ def clipping(
     rng: Generator,
     asked: float | None = None,
     count: int = len(_FREEDOMS),
+    *,
+    power: int = 1,
+    evidence: Floats | None = None,
 ) -> Clipping:
     """Estimate the effect of clipping, given the eigenvalues of the second moment of rows clipped to a radius.
 
@@ -99,6 +107,9 @@ def clipping(
     scale of the noise on counts and threshold, relative to the rows. The asked radius is the first on a grid that
     passed with that noise, so every law has a likelihood. None: the radius is public, and rows are assumed to be
     normal. ``count``: the number of laws that are compared.
+
+    ``power``: squared lengths beyond the radius are divided by its multiple to this power; 1: clipped to the radius.
+    ``evidence``: likelihoods of the laws, in place of those by ``outside``.
     """
     clipped = _in_radii(values, radius)
     reached = 1.0 if asked is None else asked / radius
@@ -107,8 +118,9 @@ def clipping(
         normal = _under(clipped, np.inf, squares)
         common, own = np.full(draws, normal.kurtosis), np.full(draws, _USUAL)
         return Clipping(normal.gains, normal.kurtosis, np.ones((draws, len(values))), common, own, normal.shortened)
-    laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS[:count]]
-    weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND[:count]
+    laws = [_under(clipped, freedom, squares, power) for freedom in _FREEDOMS[:count]]
+    likelihoods = np.array([_likelihood(law.shares, *outside) for law in laws]) if evidence is None else evidence
+    weights = likelihoods * _BEFOREHAND[:count]
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
     # Nothing distinguishes laws between two neighbours, so each draw is anywhere between two of them.
     drawn = np.searchsorted(np.cumsum(weights), rng.random(draws)) + rng.uniform(-0.5, 0.5, size=draws)
@@ -121,6 +133,26 @@ def clipping(
         gains, float(kurtosis.mean()), drawn_gains / gains, *_told_apart(kurtosis, heaviness, clipped, rng),
         float(shortened.mean()), _heavy(weights / _BEFOREHAND[:count]), outside[0], reached,
     )  # fmt: skip
+
+
+def far_likelihoods(values: Floats, cutoff: float, far: float, deviation: float, terms: float) -> Floats:
+    """Likelihoods of the laws of sign methods, from the weight of rows beyond a multiple of their median length.
+
+    ``values``: eigenvalues of the rows, up to a factor. A row at s cutoffs, s > 1, has the weight 1 − s⁻⁸ (that of
+    `stats.generalised.SplitSigns`). ``far``: the mean weight, measured with noise of this ``deviation``.
+    """
+    squares, found = normal_squares(len(values)), np.zeros(USUAL_LAWS)
+    for place, freedom in enumerate(_FREEDOMS[:USUAL_LAWS]):
+        lengths, tails = squares @ values, _tails(freedom, len(squares))
+        if freedom == _LIGHT:
+            tails = _SPREAD + (1 - _SPREAD) * float(values.sum()) / np.maximum(lengths, 1e-300)
+        lengths = tails * lengths
+        beyond = np.maximum(lengths / (cutoff**2 * float(np.median(lengths))), 1.0)
+        expected = float((1 - beyond**-4).mean())
+        doubt = _LEAST_DOUBT_OF_FAR + _DOUBT_OF_FAR * expected
+        variance = deviation**2 + expected / terms + doubt**2
+        found[place] = -((far - expected) ** 2) / variance / 2 - np.log(variance) / 2
+    return np.asarray(np.exp(found - found.max()))
 
 
 def length_ratio(outside: float, share: float) -> float:
@@ -188,7 +220,7 @@ class _Law:
     shortened: float
 
 
-def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
+def _under(clipped: Floats, freedom: float, radii: Floats, power: int = 1) -> _Law:
     """The `_Law` of Student's t with ``freedom`` degrees of freedom, or of light rows, in units of the radius."""
     squares, tails = normal_squares(len(clipped)), _tails(freedom, len(normal_squares(len(clipped))))
     values = clipped.copy()
@@ -197,9 +229,11 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
         if freedom == _LIGHT:
             tails = _SPREAD + (1 - _SPREAD) * float(values.sum()) / np.maximum(lengths, 1e-300)
         lengths = tails * lengths
-        weights = tails / np.maximum(lengths, 1.0)
+        weights = tails / np.maximum(lengths, 1.0) ** power
         ratio = clipped / (values * (weights @ squares) / len(squares))
         values = values * np.minimum(ratio, 3.0)
+        if power > 1:
+            values = np.minimum(values, _MOST_GAIN * clipped)
         if np.abs(ratio - 1).max() < 1e-3:
             break
     fourth = (weights**2 @ squares**2) / len(squares)

@@ -20,14 +20,14 @@ from dpeigen.privacy import Cost, Relation
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.questions import NoisyMoment
 from dpeigen.questions.radius import holding_left
-from dpeigen.stats.clipping import USUAL_LAWS, clipping, share_beyond
+from dpeigen.stats.clipping import NORMAL_TAILS, USUAL_LAWS, clipping, far_likelihoods, share_beyond
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.refinement import LEAST_KNOWN, fit_model, level_noise, unrestricted
 from dpeigen.stats.sign_model import SignModel, SignRelease
 from dpeigen.stats.stretch import Stretched
 
-__all__ = ["HELD", "Paid", "left_outside", "measured_signs", "sign_release"]
+__all__ = ["HELD", "FarWeight", "Paid", "left_outside", "measured_signs", "sign_release"]
 
 _DRAWS = 100
 _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
@@ -41,7 +41,25 @@ _BY_SIGNS = 0.35  # relative deviation of a variance by signs, for rows that are
 _ROUNDS = 5
 _LEAST_UNIT = 0.3  # of its deviation: the least factor between paid variances and those that signs show
 HELD = (0.05, 0.015)  # the share of rows beyond a radius that is a multiple of a median, and its uncertainty
+_DESCENT = 5  # (ξ(s)/s)² = (c/s)¹⁰ for rows of norm s beyond a cutoff c
+_LEAST_PART = 1e-10  # of the largest mean square: noise can make others negative
 _LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows have full weight
+
+
+@dataclass(frozen=True)
+class FarWeight:
+    """The weight of rows beyond a cutoff, as it was measured: the tails of the rows, or outliers."""
+
+    cutoff: float  # in median norms
+    weight: float
+    deviation: float  # of the noise on it
+    terms: float
+    outliers: bool  # whether these rows have other directions than the others
+
+    def likelihoods(self, values: Floats) -> Floats:
+        """Of the laws of rows with these eigenvalues. Outliers do not show tails, so these may also be normal."""
+        found = far_likelihoods(values, self.cutoff, self.weight, self.deviation, self.terms)
+        return np.maximum(found, NORMAL_TAILS * found.sum()) if self.outliers else found
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,8 @@ class Paid:
     radius: float  # of framed rows
     outside: tuple[float, float] | None  # the share of longer rows, and the noise on it; None: it is public
     units: Floats | float  # factors from the squares to the data's own units
+    descends: bool = False  # whether rows beyond the radius have decreasing weight
+    far: FarWeight | None = None
 
     @property
     def plain(self) -> Floats:
@@ -72,13 +92,20 @@ class Paid:
         along = np.vstack([self.directions**2, 1 - (self.directions**2).sum(axis=0)])[: len(units)]
         return np.asarray(self.outside[0] * self.radius**2 / np.maximum(units**-1.0 @ along, 1e-300))
 
+    def _spread(self, squares: Floats) -> Floats:
+        """Positive squares along all directions, with the remainder in equal parts."""
+        k, d = self.directions.shape
+        spread = np.append(squares[:k], np.full(d - k, squares[-1] / max(d - k, 1)))
+        return np.maximum(spread, _LEAST_PART * max(float(spread.max()), 1e-290))
+
     def whole(self) -> tuple[Floats, Floats, float]:
         """The squares before clipping, the deviation of their noise, and that of a common factor."""
-        k, d = self.directions.shape
-        spread = np.append(self.squares[:k], np.full(d - k, self.squares[-1] / max(d - k, 1)))
+        d, spread = self.directions.shape[1], self._spread(self.squares)
         cut = clipping(
-            np.maximum(spread, 1e-300), self.radius, self.outside, _DRAWS, made_up_generator(d), count=USUAL_LAWS
-        )
+            spread, self.radius, self.outside, _DRAWS, made_up_generator(d), count=USUAL_LAWS,
+            power=_DESCENT if self.descends else 1,
+            evidence=None if self.far is None else self.far.likelihoods(self._spread(self.plain)),
+        )  # fmt: skip
         gains, sizes = cut.gains[: len(self.squares)], cut.sizes[:, : len(self.squares)]
         common = sizes @ np.maximum(self.squares, 0.0) / max(float(np.maximum(self.squares, 0.0).sum()), 1e-300)
         unsure = np.hypot(_ANYHOW, _DOUBT * np.maximum(1 - 1 / gains, 0.0))

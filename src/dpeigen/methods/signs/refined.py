@@ -44,11 +44,11 @@ from dpeigen._validate import check_choice, check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
-from dpeigen.methods.location import Center, Weights, ask_center, center_integers, center_shares, cutoff_factor
+from dpeigen.methods.location import REUSED, Center, Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_radii, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import Paid, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import FarWeight, Paid, measured_signs, sign_release
 from dpeigen.methods.signs.outliers import SplitLook, split_look, split_part
 from dpeigen.methods.signs.refined_cutoff import cutoff_growth
 from dpeigen.methods.signs.refined_variances import USUAL_ROWS, ask_variances, relative_variances
@@ -71,6 +71,10 @@ __all__ = ["Refined"]
 
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
+_BULK = (
+    "Rows far out have less weight. Centre and variances are those of the bulk: for normal rows the mean and the "
+    "variance, for rows with heavy tails smaller variances, and for skewed rows another centre."
+)
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ class Refined(Method):
         frame, longest, center = self._ask_frame(curator, read, costs)
         mean = mean if read.pairs else location(frame, None, read)
         cutoff = self._ask_cutoff(curator, frame, costs, None if center is None else center.median)
-        releases, model = self._ask_looks(curator, frame, costs, cutoff, wanted)
+        releases, model, split = self._ask_looks(curator, frame, costs, cutoff, wanted)
         basis, levels = model.completed(wanted), np.append(model.variances, 1.0)[:wanted]
         paid: Paid | None = None
         if self.only_directions:
@@ -188,8 +192,9 @@ class Refined(Method):
             squares = relative_variances(levels, d)
         else:
             half = self.cutoff is not None
-            paid, count = ask_variances(curator, frame, basis, levels, costs, read, longest, half=half)
-            squares, rows, note = paid.plain, count * frame.rows_per_term, _CLIPPED
+            far = None if split is None else _far_weight(split, wanted, reused=Purpose.RADIUS not in costs)
+            paid, count = ask_variances(curator, frame, basis, levels, costs, read, longest, half=half, far=far)
+            squares, rows, note = paid.plain, count * frame.rows_per_term, _BULK if half else _CLIPPED
         terms = (rows or USUAL_ROWS) / frame.rows_per_term
         spread = None if center is None else center.deviations
         return _assemble(
@@ -219,9 +224,12 @@ class Refined(Method):
 
     def _ask_looks(
         self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], cutoff: float | None, wanted: int
-    ) -> tuple[list[SignRelease], SignModel]:
-        """The sign moments, each of rows stretched by a function of those before it, and the model that fits them."""
-        releases, model = list[SignRelease](), None
+    ) -> tuple[list[SignRelease], SignModel, SplitLook | None]:
+        """The sign moments, each of rows stretched by a function of those before it, and the model that fits them.
+
+        And the first one in two parts, if it looks for outliers.
+        """
+        releases, model, split = list[SignRelease](), None, None
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, _next_deviation(releases, costs, purpose), frame.n_features)
             view = Stretched(frame, *along)
@@ -230,14 +238,14 @@ class Refined(Method):
             if model is None and self._splits(costs) and far is not None:
                 look = _ask_split(curator, view, far, purpose, costs[purpose])
                 shown = look.shows_outliers(wanted)
-                cutoff = cutoff if shown else None
+                cutoff, split = (cutoff if shown else None), look
                 releases.append(look.inside_release if shown else look.whole_release(wanted))
             else:
                 releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
-        return releases, model
+        return releases, model, split
 
     def _separate_mean(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Floats | None:
         """The centre, if directions need none: paid for, public, or None."""
@@ -262,6 +270,14 @@ class Refined(Method):
     def _splits(self, costs: Mapping[Purpose, Cost]) -> bool:
         """Whether the first measurement decides if later ones need the cutoff."""
         return isinstance(self.cutoff, str) and Purpose.look(2) in costs
+
+
+def _far_weight(split: SplitLook, wanted: int, *, reused: bool) -> FarWeight:
+    """What the first measurement shows about rows beyond its cutoff, which may come from the median of a centre."""
+    d = len(split.near)
+    cutoff = cutoff_factor(d) * (REUSED if reused else 1.0)
+    outliers = split.shows_outliers(wanted)
+    return FarWeight(cutoff, 1 - split.inside, split.deviation * math.sqrt(d), split.terms, outliers)
 
 
 def _next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:

@@ -17,7 +17,7 @@ from scipy.special import chdtri
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.signs.evidence import Paid, left_outside
+from dpeigen.methods.signs.evidence import FarWeight, Paid, left_outside
 from dpeigen.privacy import Cost
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.questions import MeanSquares, RadiusHolding
@@ -42,11 +42,13 @@ def ask_variances(
     longest: float | None,
     *,
     half: bool,
+    far: FarWeight | None = None,
 ) -> tuple[Paid, float]:
     """Mean squares along the directions and of the remainder, and the number of terms.
 
     ``longest``: a public bound on the norm of framed rows. ``half``: whether the paid radius contains half of the rows
-    instead of 95%, and rows beyond the radius have decreasing weight: for outliers.
+    instead of 95%, and rows beyond the radius have decreasing weight: for outliers. ``far``: if their weight was
+    measured.
     """
     wanted, d = basis.shape
     factors = np.sqrt(max(d - wanted, 1) / levels)
@@ -67,7 +69,7 @@ def ask_variances(
     units = np.append(factors**-2.0, 1.0)[: len(found.squares)] * float(frame.unit[0]) ** 2
     noise, reach = np.full(len(found.squares), found.deviation), task.row_radius(radius, scores)
     outside = (share, 0.3 * share) if half else left_outside(radius_cost, task.relation, found.count, radius / paid_for)
-    return Paid(basis, found.squares, noise, reach, outside, units), found.count
+    return Paid(basis, found.squares, noise, reach, outside, units, half, far), found.count
 
 
 def _tail(task: Task, mu: float) -> float:
