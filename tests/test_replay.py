@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import NotPaidForError, Purpose
-from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign
+from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign, narrow
 from dpeigen.methods.base import unprotected
 from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.sampling.base import SamplingMethod
@@ -32,7 +32,7 @@ from dpeigen.privacy import (
     histogram,
     noise,
 )
-from dpeigen.questions import ColumnReaches, Descent, GaussianLaw, HoleShares, RadiusHolding, far_rows
+from dpeigen.questions import ColumnCounts, ColumnReaches, Descent, GaussianLaw, HoleShares, RadiusHolding, far_rows
 from dpeigen.questions import radius as radii
 from dpeigen.questions import steps as oja_steps
 from dpeigen.sources import opening, units
@@ -212,6 +212,27 @@ def test_too_little_noise_on_counts_of_far_rows_is_caught(monkeypatch):
     assert honest.single > 0.99  # the counts change by all that was paid for
     monkeypatch.setattr(far_rows, "_moved", lambda relation, pairs: 1)
     assert "vector, against what it was handed" in compared("whitened", pair, bound="none", epsilon=100.0).fault
+
+
+def test_too_little_noise_on_counts_of_narrow_columns_is_caught(monkeypatch):
+    """The row that changes goes from one cell of every narrow column into another, which no other count shows."""
+    units = np.array([1.0, 1e-3, 1e-3, 1e-3])
+    before = (np.random.default_rng(7).normal(size=(700, 4)) + 5.0) * units
+    before[0] = 5.0 * units
+    after = before.copy()
+    after[0] = (5.0 + np.array([0.0, 0.7, 0.7, 0.7])) * units
+    pair = Neighbours(before, after, np.arange(700))
+    options = {"d": 4, "bound": "none", "center": "private", "epsilon": 100.0}
+    for name in ("mixed units, robust", "mixed units, refined"):
+        honest = compared(name, pair, **options)
+        assert honest.fault == ""
+        assert max(loss.amount / change.cost.mu for change in honest.changes if change.name == "vector"
+                   for loss in change.losses) > 0.99  # fmt: skip
+    moved = ColumnCounts._moved
+    less = type("LessNoise", (ColumnCounts,), {"_moved": lambda self, relation: moved(self, relation) // 2})
+    monkeypatch.setattr(narrow, "ColumnCounts", less)
+    for name in ("mixed units, robust", "mixed units, refined"):
+        assert "vector, against what it was handed" in compared(name, pair, **options).fault
 
 
 def test_draws_that_are_too_sharp_are_caught(monkeypatch):

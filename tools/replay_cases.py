@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from replay_kit import RefusedError, Verdict, replay
+from replay_mixed import MIXED_SUBJECTS
 from replay_subjects import SUBJECTS as OF_ROWS
 from replay_subjects import Setting, Subject
 from replay_tables import LONG_SOURCES, SOURCES, Neighbours
 from replay_units import PEOPLE_SOURCES, UNIT_SUBJECTS
 
 Generator = np.random.Generator
-SUBJECTS = [*OF_ROWS, *UNIT_SUBJECTS]
+SUBJECTS = [*OF_ROWS, *UNIT_SUBJECTS, *MIXED_SUBJECTS]
 __all__ = ["SUBJECTS", "Outcome", "Worst", "covering", "run_case", "run_pair"]
 
 

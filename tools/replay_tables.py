@@ -41,7 +41,7 @@ def neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
         table[at] = old
     ordered = rng.random() < 0.4
     if not replace:
-        return _one_less(table, at, ordered=ordered, added=rng.random() < 0.5)
+        return one_less(table, at, ordered=ordered, added=rng.random() < 0.5)
     changed = table.copy()
     changed[at] = new
     if not ordered:
@@ -85,15 +85,15 @@ def same_size_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Ne
 
 def one_person_less(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
     """The same, and the table without the hostile person; or the other way round."""
-    return _without(same_size_neighbours(rng, n, d, replace=replace), rng)
+    return without_person(same_size_neighbours(rng, n, d, replace=replace), rng)
 
 
 def one_holey_person_less(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
     """The same with many missing cells."""
-    return _without(holey_people(rng, n, d, replace=replace), rng)
+    return without_person(holey_people(rng, n, d, replace=replace), rng)
 
 
-def _without(pair: Neighbours, rng: Generator) -> Neighbours:
+def without_person(pair: Neighbours, rng: Generator) -> Neighbours:
     table, changed = pair.before.copy(), np.flatnonzero(_differ(pair.before, pair.after))
     last = table[:, -1].max()
     who = table[changed[0], -1] if len(changed) else last
@@ -135,7 +135,7 @@ def _differ(first: Floats, second: Floats) -> NDArray[np.bool_]:
     return np.asarray(~((first == second) | (np.isnan(first) & np.isnan(second))).all(axis=1))
 
 
-def _one_less(table: Floats, at: int, *, ordered: bool, added: bool) -> Neighbours:
+def one_less(table: Floats, at: int, *, ordered: bool, added: bool) -> Neighbours:
     """The table and the same without one of its rows; the other way round if a row is ``added``."""
     ranks = _sorted(table)[1] if ordered else np.arange(len(table))
     kept = ranks != at

@@ -122,7 +122,8 @@ def test_a_missing_bound_names_the_three_remedies(make, method, ledger, switched
 @pytest.mark.parametrize(
     "bound",
     [0, -1.0, np.nan, np.inf, 1e151, 1e-151, (1, 2, 3), (1.0,), (2.0, 1.0), (1.0, 1.0), (np.nan, 1.0), (0.0, np.inf),
-     ([0, 0], [1, 1]), (0.0, 1e151), (-1e200, 0.0), "auto", "Private", ([0, 0, 3], [1, 1, 2])],
+     ([0, 0], [1, 1]), (0.0, 1e151), (-1e200, 0.0), (0.0, 1e-160), (-5e-324, 5e-324), "auto", "Private",
+     ([0, 0, 3], [1, 1, 2])],
 )  # fmt: skip
 def test_bounds_make_sense(make, bound, ledger, switched_off):
     refuse(make(bound=bound), X, match=r"'bound' parameter of Private\w+ must be .* Got .* instead", ledger=ledger)
@@ -140,7 +141,8 @@ def test_a_crossed_box_names_the_column(ledger):
 
 
 @BOTH
-@pytest.mark.parametrize("bound", [1e150, 1e-150, (-1e150, 1e150), (-1e-150, 1e-150), (-1e150, [1.0, 1e150, 1e-150])])
+@pytest.mark.parametrize("bound", [1e150, 1e-150, (-1e150, 1e150), (-1e-150, 1e-150), (-1e150, [1.0, 1e150, 1e-150]),
+                                   (0.0, [1e-150, 1e-200, 5e-324])])  # fmt: skip
 @pytest.mark.parametrize("method", ["auto", "spatial-sign", "gaussian"])
 def test_the_largest_and_smallest_bounds_give_finite_answers(make, bound, method):
     fitted = make(bound=bound, method=method, delta=1e-6, center=None).fit(X)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivatePCA
-from dpeigen.methods import location
+from dpeigen.methods import Refined, location
+from dpeigen.methods.moment import base
+from dpeigen.methods.signs import refined, spatial_sign
+from dpeigen.privacy.randomness import SeededRandomness
 
 UNITS = np.array([40.0, 8.0, 25.0, 1.0, 0.1, 0.01, 1e-4])
 PLACES = np.array([-2.0, 0.3, 4.0, 1.0, -7.0, 2.0, 1e5])
@@ -80,3 +83,30 @@ def test_a_constant_column_has_its_value():
     rows = np.column_stack([np.random.default_rng(1).normal(size=(6000, 3)), np.full(6000, 17.25)])
     model = PrivatePCA(2, epsilon=2.0, delta=1e-6, robust=True, random_state=0).fit(rows)
     assert abs(model.mean_[3] - 17.25) < 0.02
+
+
+class Counting(SeededRandomness):
+    """Counts the integers that are drawn with Gaussian noise."""
+
+    drawn = 0
+
+    def discrete_gaussian(self, scale, size):
+        self.drawn += size
+        return super().discrete_gaussian(scale, size)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize(
+    ("module", "method"),
+    [(spatial_sign, "spatial-sign"), (refined, Refined(cutoff="private")), (base, "gaussian")],
+)
+def test_discrete_noise_is_allowed_for_as_often_as_it_is_drawn(module, method, relation, monkeypatch):
+    """A column far from 0 takes the most measurements of places; if constant, it is counted again as a narrow one."""
+    allowed, real = [], module.allocate
+    monkeypatch.setattr(module, "allocate", lambda *a, **o: (allowed.append(o["coordinates"]), real(*a, **o))[1])
+    rng = Counting(np.random.default_rng(0))
+    rows = np.column_stack([np.random.default_rng(1).normal(size=3000), np.full(3000, 2.0**64)])
+    bound = "private" if method == "gaussian" else None
+    options = {"method": method, "bound": bound, "center": "private", "relation": relation, "random_state": rng}
+    PrivatePCA(1, epsilon=30.0, delta=1e-6, **options).fit(rows)
+    assert 2 * 2400 < rng.drawn <= min(allowed)

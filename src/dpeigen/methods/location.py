@@ -31,7 +31,7 @@ from dpeigen.methods.base import Task
 from dpeigen.methods.column_scales import ask_one_scale
 from dpeigen.methods.columns import finds_places, places_share
 from dpeigen.methods.holes import Holes
-from dpeigen.methods.narrow import NarrowPlaces, ask_narrow_places, narrow_columns
+from dpeigen.methods.narrow import NarrowPlaces, ask_narrow_places, narrow_columns, narrow_integers
 from dpeigen.methods.places import Places, ask_places, place_integers
 from dpeigen.methods.radius import radius_share, rows_needed
 from dpeigen.privacy import Cost, PureCost, gaussian_mu
@@ -98,8 +98,8 @@ def center_shares(task: Task, *, measured: bool = False, alone: bool = False) ->
 
 
 def center_integers(d: int) -> int:
-    """The most noisy integers that `ask_center` draws: locations, and means with counts."""
-    return place_integers(d) + 2 * (d + 1)
+    """The most noisy integers that `ask_center` draws: locations, and two means with counts and weights."""
+    return place_integers(d) + narrow_integers(d) + 2 * (d + 2)
 
 
 def _center_share(task: Task) -> float:

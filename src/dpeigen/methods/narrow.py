@@ -29,7 +29,7 @@ from dpeigen.questions import ColumnCounts
 from dpeigen.stats import Frame
 from dpeigen.stats.columns import CELLS
 
-__all__ = ["NarrowPlaces", "ask_narrow_places", "narrow_columns"]
+__all__ = ["NarrowPlaces", "ask_narrow_places", "narrow_columns", "narrow_integers"]
 
 _LOOKS = range(3, 9)  # measurements: fewer where noise is small, because each then has more cells
 _IN_TWO = 0.97  # of the rows, in two neighbouring cells
@@ -60,6 +60,11 @@ class NarrowPlaces:
         away, most = self.place - mean, _AGREES * deviation
         place = np.where(self.deviation < deviation, mean + np.clip(away, -most, most), mean)
         return place, np.where(np.abs(away) < most, np.minimum(self.deviation, deviation), deviation)
+
+
+def narrow_integers(d: int) -> int:
+    """The most noisy integers that `ask_narrow_places` draws."""
+    return d * _LOOKS[-1] * CELLS
 
 
 def narrow_columns(found: Places, rows: float) -> Bools:

@@ -56,6 +56,9 @@ def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | 
             got = f"lower={lower[column]:g}, upper={upper[column]:g} in column {column}"
             raise ValueError(complain("bound", owner, "(lower, upper) with lower < upper in every column", got))
         _refuse_huge("bound", np.concatenate([lower, upper]), owner)
+        if not (upper - lower).max() >= 1 / LARGEST_FACT:  # rows would have no length
+            must = f"(lower, upper) that differ by {1 / LARGEST_FACT:g} or more in at least one column"
+            raise ValueError(complain("bound", owner, must, f"at most {(upper - lower).max():g}"))
         return lower, upper
     radius = check_positive("bound", value, owner)
     _refuse_huge("bound", np.array([radius, 1 / radius]), owner)
