@@ -93,12 +93,13 @@ def ask_centered_frame(
     weighted: bool = False,
     holes: Holes | None = None,
     robust: bool = False,
+    narrow_too: bool = False,
 ) -> tuple[Frame, float | None, Center | None]:
     """`ask_frame` without paying for a radius: the radius is public, or None."""
     frame, radius = frame_rows(task, weighted=weighted)
     if Purpose.CENTER not in costs:
         return frame, radius, None
-    center = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
+    center = ask_center(curator, frame, radius, costs, task, holes, robust=robust, narrow_too=narrow_too)
     return replace(frame, center=center.place), radius, center
 
 

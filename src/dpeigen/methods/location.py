@@ -126,17 +126,19 @@ def ask_center(
     holes: Holes | None = None,
     *,
     robust: bool = False,
+    narrow_too: bool = False,
 ) -> Center:
     """A centre of the rows.
 
     Asks the questions that `center_shares` pay for. ``radius`` is public, or None. ``robust``: with little influence of
-    outliers.
+    outliers. ``narrow_too``: narrow columns get a location of their own: for centres that nothing corrects later.
     """
     error, median, holding, narrow = 0.0, None, None, None
     if Purpose.PLACES in costs:
         scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0, task, robust=robust)
         places = ask_places(curator, scale, costs[Purpose.PLACES], task)
-        narrow, costs = _ask_narrow(curator, places, costs, task)
+        if narrow_too and not task.same_units:
+            narrow, costs = _ask_narrow(curator, places, costs, task)
         frame = _about(frame, places.place if narrow is None else narrow.place)
         error = _PLACE_ERROR * float(np.linalg.norm(scale / frame.unit))
     for reach_of, purpose in _ROUNDS:
@@ -171,7 +173,7 @@ def _ask_narrow(
     """Places of columns that may be narrow, if there are any, and the costs that are left."""
     rows = float(task.n_rows or (places.below + places.inside + places.above).max())
     columns = narrow_columns(places, rows)
-    if task.same_units or task.n_features == 1 or not columns.any():
+    if task.n_features == 1 or not columns.any():
         return None, costs
     whole = costs[Purpose.CENTER]
     found = ask_narrow_places(curator, places, columns, rows, part_of(whole, _PARTS_OF_NARROW), task)

@@ -283,7 +283,8 @@ class Kendall(Method):
         if Purpose.CENTER not in costs:
             return None, None
         robust = self.transform in REDESCENDING
-        center = ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)
+        radius = frame_rows(task, weighted=False)[1]
+        center = ask_center(curator, frame, radius, costs, task, robust=robust, narrow_too=True)
         return center.place, center.deviations
 
     def _assemble(

@@ -217,7 +217,7 @@ class Refined(Method):
     ) -> tuple[Frame, float | None, Center | None]:
         """The frame of rows as they enter the signs, a public bound on their norms, and their centre if it is paid."""
         own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
-        frame, longest, center = ask_centered_frame(curator, read, own, robust=self.cutoff is not None)
+        frame, longest, center = ask_centered_frame(curator, read, own, robust=self.cutoff is not None, narrow_too=True)
         if read.pairs and isinstance(read.bound, float):
             longest = None  # differences of rows within a radius may be longer than it
         return frame, longest, center
@@ -254,7 +254,7 @@ class Refined(Method):
             return location(frame, None, task)
         if Purpose.CENTER not in costs:
             return None
-        return ask_center(curator, frame, radius, costs, task, robust=self.cutoff is not None)[0]
+        return ask_center(curator, frame, radius, costs, task, robust=self.cutoff is not None, narrow_too=True).place
 
     def _ask_cutoff(
         self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], median: float | None

@@ -138,7 +138,7 @@ class SpatialSign(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, center = ask_centered_frame(curator, task, costs, robust=self._descends)
+        frame, radius, center = ask_centered_frame(curator, task, costs, robust=self._descends, narrow_too=True)
         transform = self._ask_transform(curator, frame, costs, None if center is None else center.median)
         signs = self._signs(curator, frame, transform, costs[Purpose.DIRECTIONS])
         directions = symmetric_eigh(signs.matrix, task.n_components)[1]
