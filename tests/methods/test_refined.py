@@ -13,10 +13,12 @@ from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import projection_distance
 from dpeigen.methods import Refined
 from dpeigen.methods.signs import refined
+from dpeigen.methods.signs.evidence import _combined
 from dpeigen.methods.signs.refined import _ask_signs
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment, unit_lattice
+from dpeigen.stats.refinement import LEAST_KNOWN
 from dpeigen.stats.stretch import Stretched
 
 
@@ -254,3 +256,12 @@ def test_and_are_not_if_all_other_directions_are_taken_to_be_short(monkeypatch):
 
     monkeypatch.setattr(refined, "ask_variances", short)
     assert largest_error_of_a_variance() > 0.8
+
+
+def test_a_remaining_variance_that_noise_makes_negative_is_taken_for_positive():
+    """Signs hardly show its size, so the paid one counts; a negative level would cost the release its intervals."""
+    paid, noise, shown = np.array([1e4, -50.0]), np.array([20.0, 20.0]), np.array([0.99, 0.01])
+    found, deviations, _ = _combined(paid, noise, shown, np.array([0.35, 5.0]))
+    assert (found > 0).all()
+    assert found[0] == pytest.approx(1e4, rel=0.01)
+    assert deviations[1] / found[1] <= LEAST_KNOWN * (1 + 1e-9)

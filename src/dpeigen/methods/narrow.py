@@ -31,10 +31,10 @@ from dpeigen.stats.columns import CELLS
 
 __all__ = ["NarrowPlaces", "ask_narrow_places", "narrow_columns", "narrow_integers"]
 
-_LOOKS = range(3, 9)  # measurements: fewer where noise is small, because each then has more cells
+_LOOKS = range(3, 9)  # measurements: more where noise is small
 _IN_TWO = 0.97  # of the rows, in two neighbouring cells
 _MOST = 0.6  # of the rows, in the window that shows where a column is and how wide it is
-_CLEAR = 4.0  # deviations of the noise on a window that must be less than all other rows
+_CLEAR = 4.0  # deviations of the noise on counts that are exceeded rarely enough
 _LEAST_WINDOW, _GOOD_WINDOW = 4.0, 8.0  # cells of the longest window that can be found: to look at all, and enough
 _CELLS_OF_WINDOW = 1.5  # cells of a measurement over those of that window
 _NARROW = 1 / 8  # of a scale: longer windows belong to columns that are not narrow
@@ -86,8 +86,7 @@ def ask_narrow_places(
         return None
     low = np.where(found.above >= found.below, found.low, found.low - found.width)
     width, place, deviation = 2 * found.width, found.place.copy(), np.full(d, math.inf)
-    # Rows in the region before, half of its width, and the error by rows that were in it and are no longer.
-    before, region, moved = np.full(d, rows), np.zeros(d), np.zeros(d)
+    left_in, moved = np.full(d, rows), np.zeros(d)  # rows in the region, and the error by those that it has lost
     each = spent = part_of(cost, looks)
     for look in range(looks):
         if not len(left):
@@ -98,9 +97,6 @@ def ask_narrow_places(
         again = []
         for j, row in zip(left, counts.counts, strict=True):
             start, length = _shortest_window(row, rows, counts.deviation)
-            inside = min(float(row.sum()) + 2 * counts.deviation * math.sqrt(cells), before[j])
-            moved[j] += max(before[j] - inside, 0.0) / rows * region[j]
-            before[j] = inside
             if 0 < length * cell[j] <= _NARROW * found.width[j]:
                 middle, error = _mean_of_middle(row, start, length, rows, counts.deviation)
                 error = math.hypot(error * cell[j], moved[j])
@@ -108,8 +104,12 @@ def ask_narrow_places(
                     place[j], deviation[j] = low[j] + middle * cell[j], error
             if 0 < length <= _FEW:
                 again.append(j)
-                region[j] = width[j] / 2
-                low[j], width[j] = low[j] + (start - 0.5) * cell[j], (length + 1) * cell[j]
+                near = row[max(start - 1, 0) : start + length + 1]
+                inside = min(float(near.sum()) + _CLEAR * counts.deviation * math.sqrt(len(near)), left_in[j])
+                moved[j] += (left_in[j] - inside) / rows * width[j] / 2
+                left_in[j] = inside
+                first = start - _before(row, start, length, counts.deviation)
+                low[j], width[j] = low[j] + first * cell[j], (length + 1) * cell[j]
         left = np.array(again, dtype=np.intp)
     return NarrowPlaces(place, deviation, spent)
 
@@ -123,8 +123,6 @@ def _looks_and_cells(columns: int, rows: float, cost: Cost, task: Task) -> tuple
         if longest < (_GOOD_WINDOW if best[0] else _LEAST_WINDOW):
             break
         best = looks, max(2, min(CELLS, round(_CELLS_OF_WINDOW * longest)))
-        if best[1] == CELLS:
-            break
     return best
 
 
@@ -138,6 +136,17 @@ def _shortest_window(counts: Floats, rows: float, noise: float) -> tuple[int, in
             return start, length
         length *= 2
     return 0, 0
+
+
+def _before(counts: Floats, start: int, length: int, noise: float) -> float:
+    """How many cells before a window belong to the region that is divided next, which has one cell more than it.
+
+    Half a cell on either side; or the whole of the cell that has more rows, if a column is on the edge of a cell.
+    """
+    below, above = (float(counts[at]) if 0 <= at < len(counts) else 0.0 for at in (start - 1, start + length))
+    if abs(below - above) < _CLEAR * noise:
+        return 0.5
+    return 1.0 if below > above else 0.0
 
 
 def _mean_of_middle(counts: Floats, start: int, length: int, rows: float, noise: float) -> tuple[float, float]:

@@ -194,6 +194,7 @@ def _combined(squares: Floats, noise: Floats, shown: Floats, relative: Floats) -
     part = noise**2 / (noise**2 + model**2)  # of what signs show
     found = part * unit * shown + (1 - part) * squares
     deviations = np.sqrt(part) * model
+    found = np.maximum(found, deviations / LEAST_KNOWN)
     return found, deviations, float(part.mean()) * spread / unit
 
 
