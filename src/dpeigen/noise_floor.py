@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["FLOORS", "LAST_OF_ALL", "NoiseFloor", "compared", "floor_notes", "noise_floor"]
 
 FLOORS = (
-    "Noise floor: after the components above it, noise, sampling error and equal variances would stay below this in "
-    "98% of releases. It is compared with the variance as measured, before shrinking."
+    "Noise floor: if all remaining variances were equal, the largest, as measured, would lie below this in 98% of "
+    "releases. It is compared with the variance as measured, before shrinking."
 )
 LAST_OF_ALL = "The last of all components has no floor, because its direction follows from the others."
 _DIGITS = range(3, 9)
