@@ -204,7 +204,7 @@ def test_stopping_gives_back_what_was_not_drawn_and_keeps_what_was(tmp_path):
 
 
 SEEDED = """
-import dpeigen.estimators.base as b, dpeigen.estimators.score_map as s
+import dpeigen.curator.curator as c, dpeigen.estimators.base as b, dpeigen.estimators.score_map as s
 from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 
 class Fixed(SeededRandomness):
@@ -213,7 +213,12 @@ class Fixed(SeededRandomness):
 def fixed(state):
     return Fixed(made_up_generator(7))
 
+def at_once(draw, rng):
+    value = draw()
+    return lambda: value
+
 b.randomness = s.randomness = fixed
+c.draw_ahead = at_once  # a thread that draws ahead would draw beside the one that pairs the rows
 """
 
 
