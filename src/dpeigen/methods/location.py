@@ -3,8 +3,8 @@
 Guarantee: the composition of its spends, for every data set. If no bound is public, four things are measured: one scale
 for all columns, from differences of rows; the location of every column, by noisy counts in units of that scale
 (`methods.places`); a radius about that location (`questions.radius`); and the mean of the rows clipped to it
-(`questions.mean`). The error of the first two does not depend on where the rows are. Columns that are narrow beside the
-scale get a location of their own (`methods.narrow`). If there are too few rows to find
+(`questions.mean`). The error of the first two does not depend on where the rows are. For methods of signs, columns
+that are narrow beside the scale get a location of their own (`methods.narrow`). If there are too few rows to find
 locations, a first radius and mean about the origin replace them (after Biswas, Dong, Kamath, Ullman 2020); the error
 then grows with the distance from the origin. With a public bound the mean alone may be enough.
 

@@ -143,10 +143,8 @@ def far_likelihoods(values: Floats, cutoff: float, far: float, deviation: float,
     """
     squares, found = normal_squares(len(values)), np.zeros(USUAL_LAWS)
     for place, freedom in enumerate(_FREEDOMS[:USUAL_LAWS]):
-        lengths, tails = squares @ values, _tails(freedom, len(squares))
-        if freedom == _LIGHT:
-            tails = _SPREAD + (1 - _SPREAD) * float(values.sum()) / np.maximum(lengths, 1e-300)
-        lengths = tails * lengths
+        lengths = squares @ values
+        lengths = _tails(freedom, lengths, float(values.sum())) * lengths
         beyond = np.maximum(lengths / (cutoff**2 * float(np.median(lengths))), 1.0)
         expected = float((1 - beyond**-4).mean())
         doubt = _LEAST_DOUBT_OF_FAR + _DOUBT_OF_FAR * expected
@@ -222,12 +220,10 @@ class _Law:
 
 def _under(clipped: Floats, freedom: float, radii: Floats, power: int = 1) -> _Law:
     """The `_Law` of Student's t with ``freedom`` degrees of freedom, or of light rows, in units of the radius."""
-    squares, tails = normal_squares(len(clipped)), _tails(freedom, len(normal_squares(len(clipped))))
-    values = clipped.copy()
+    squares, values = normal_squares(len(clipped)), clipped.copy()
     for _ in range(_ROUNDS):
         lengths = squares @ values
-        if freedom == _LIGHT:
-            tails = _SPREAD + (1 - _SPREAD) * float(values.sum()) / np.maximum(lengths, 1e-300)
+        tails = _tails(freedom, lengths, float(values.sum()))
         lengths = tails * lengths
         weights = tails / np.maximum(lengths, 1.0) ** power
         ratio = clipped / (values * (weights @ squares) / len(squares))
@@ -245,10 +241,17 @@ def _under(clipped: Floats, freedom: float, radii: Floats, power: int = 1) -> _L
     return _Law(whole / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 
+def _tails(freedom: float, lengths: Floats, mean: float) -> Floats:
+    """Factors on the squared norms of normal rows, with this mean, that make them those of a law."""
+    if freedom == _LIGHT:
+        return np.asarray(_SPREAD + (1 - _SPREAD) * mean / np.maximum(lengths, 1e-300))
+    return _factors(freedom, len(lengths))
+
+
 @lru_cache(maxsize=32)
-def _tails(freedom: float, count: int) -> Floats:
-    """Factors on the squared norms of normal rows, with mean 1, in random order."""
-    if np.isinf(freedom) or freedom == _LIGHT:
+def _factors(freedom: float, count: int) -> Floats:
+    """Factors with mean 1, independent of the norms, in random order."""
+    if np.isinf(freedom):
         return np.ones(count)
     levels = (np.arange(count) + 0.5) / count
     found = freedom / chdtri(freedom, levels)

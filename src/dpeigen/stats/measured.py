@@ -47,8 +47,8 @@ class Measured:
     outside_scale: float = 0.0  # scale of the Laplace noise of the measured radius, in rows
     outside_radius: float | None = None  # the radius to which ``outside`` refers; None: ``radius``
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
-    center_deviation: float | None = None  # of a separately measured centre, in the units of the data
-    center_deviations: Floats | None = None  # the same, column by column, if they differ
+    center_deviation: float | None = None  # in files of earlier versions: one for all columns
+    center_deviations: Floats | None = None  # of a separately measured centre, column by column, in the data's units
     center_clipped: float = 0.0  # approximate share of rows that were clipped for that centre
     common: float = 0.0  # deviation of an uncertain factor that all entries share
     deviations: Floats | None = None  # of the noise, entry by entry, if they differ

@@ -184,7 +184,7 @@ class Refined(Method):
         frame, longest, center = self._ask_frame(curator, read, costs)
         mean = mean if read.pairs else location(frame, None, read)
         cutoff = self._ask_cutoff(curator, frame, costs, None if center is None else center.median)
-        releases, model, split = self._ask_looks(curator, frame, costs, cutoff, wanted)
+        releases, model, far = self._ask_looks(curator, frame, costs, cutoff, wanted)
         basis, levels = model.completed(wanted), np.append(model.variances, np.ones(model.others))
         paid: Paid | None = None
         if self.only_directions:
@@ -192,7 +192,6 @@ class Refined(Method):
             squares = relative_variances(levels, wanted)
         else:
             half = self.cutoff is not None
-            far = None if split is None else _far_weight(split, wanted, reused=Purpose.RADIUS not in costs)
             paid, count = ask_variances(curator, frame, basis, levels, costs, read, longest, half=half, far=far)
             squares, rows, note = paid.plain, count * frame.rows_per_term, _BULK if half else _CLIPPED
         terms = (rows or USUAL_ROWS) / frame.rows_per_term
@@ -224,12 +223,12 @@ class Refined(Method):
 
     def _ask_looks(
         self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], cutoff: float | None, wanted: int
-    ) -> tuple[list[SignRelease], SignModel, SplitLook | None]:
+    ) -> tuple[list[SignRelease], SignModel, FarWeight | None]:
         """The sign moments, each of rows stretched by a function of those before it, and the model that fits them.
 
-        And the first one in two parts, if it looks for outliers.
+        And what the first one shows about far rows, if it looks for outliers.
         """
-        releases, model, split = list[SignRelease](), None, None
+        releases, model, weight = list[SignRelease](), None, None
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, _next_deviation(releases, costs, purpose), frame.n_features)
             view = Stretched(frame, *along)
@@ -238,14 +237,15 @@ class Refined(Method):
             if model is None and self._splits(costs) and far is not None:
                 look = _ask_split(curator, view, far, purpose, costs[purpose])
                 shown = look.shows_outliers(wanted)
-                cutoff, split = (cutoff if shown else None), look
+                cutoff = cutoff if shown else None
+                weight = _far_weight(look, outliers=shown, reused=Purpose.RADIUS not in costs)
                 releases.append(look.inside_release if shown else look.whole_release(wanted))
             else:
                 releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
-        return releases, model, split
+        return releases, model, weight
 
     def _separate_mean(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Floats | None:
         """The centre, if directions need none: paid for, public, or None."""
@@ -272,11 +272,10 @@ class Refined(Method):
         return isinstance(self.cutoff, str) and Purpose.look(2) in costs
 
 
-def _far_weight(split: SplitLook, wanted: int, *, reused: bool) -> FarWeight:
+def _far_weight(split: SplitLook, *, outliers: bool, reused: bool) -> FarWeight:
     """What the first measurement shows about rows beyond its cutoff, which may come from the median of a centre."""
     d = len(split.near)
     cutoff = cutoff_factor(d) * (REUSED if reused else 1.0)
-    outliers = split.shows_outliers(wanted)
     return FarWeight(cutoff, 1 - split.inside, split.deviation * math.sqrt(d), split.terms, outliers)
 
 

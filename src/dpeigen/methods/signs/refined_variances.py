@@ -47,9 +47,8 @@ def ask_variances(
     """Mean squares along the directions and of the remainder, and the number of terms.
 
     ``levels``: relative variances of all directions by the signs, those of the basis first. ``longest``: a public bound
-    on the norm of framed rows. ``half``: whether the paid radius contains half of the rows
-    instead of 95%, and rows beyond the radius have decreasing weight: for outliers. ``far``: if their weight was
-    measured.
+    on the norm of framed rows. ``half``: whether the paid radius contains half of the rows instead of 95%, and rows
+    beyond the radius have decreasing weight: for outliers. ``far``: if the weight of far rows was measured.
     """
     wanted, d = basis.shape
     others = levels[wanted:]
